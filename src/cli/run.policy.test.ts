@@ -23,7 +23,7 @@ function heddleWith(env: Readonly<Record<string, string>>, ...args: string[]): P
 }
 
 const counters =
-  /^heddle: policy (\w+): (\d+) acquisitions, (\d+) contended, (\d+) handed off, (\d+) had by looking on, (\d+) fallbacks, (\d+) hint misses$/m
+  /^heddle: policy (\w+): (\d+) acquisitions, (\d+) contended, (\d+) handed off, (\d+) acquired by spinning, (\d+) fallbacks, (\d+) hint misses$/m
 
 test('an unchanged program runs under hand-off, and the counters are printed', async () => {
   const { code, out, err } = await heddle('run', '--policy', 'handoff', program, '--flag', 'x')

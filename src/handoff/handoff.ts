@@ -309,7 +309,7 @@ export class Handoff {
     if ((this.contended & (FLUSH_EVERY - 1)) === 0) this.flush()
   }
 
-  /** A contended lock was had by looking on. */
+  /** A contended lock was acquired by spinning. */
   countSpun(): void {
     this.spun++
     this.contended++

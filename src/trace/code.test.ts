@@ -34,7 +34,7 @@ test.each([
   ['marked', /^compile: 'marked' is not a list; give/],
   [[''], /^compile: '' is not a pattern; give/],
   [[{}], /is not a pattern/],
-  [['./lib'], /^compile: a CPU cannot know what '\.\/lib' is relative to; give new URL/],
+  [['./lib'], /^compile: '\.\/lib' is relative, and a CPU cannot resolve it; give new URL/],
 ])('boot refuses compile: %j', async (compile, message) => {
   await expect(Kernel.boot({ cpus: 1, compile: compile as never })).rejects.toThrow(message)
 })

@@ -5,7 +5,7 @@ import { beginsJob, messageWaits } from '../../src/kernel/cpu/mailwords.ts'
 
 type Begins = typeof beginsJob
 
-/** A message for a job that a CPU begins meanwhile: one of the two sees to it. */
+/** A message for a job that a CPU begins at the same time: one side must handle it. */
 export function messageAgainstBegin(begins: Begins = beginsJob): Program {
   const i32 = new Int32Array(new SharedArrayBuffer(4 * Job.words))
   return {
@@ -19,7 +19,7 @@ export function messageAgainstBegin(begins: Begins = beginsJob): Program {
   }
 }
 
-/** Broken: looks for messages before it says that the job has begun. */
+/** Broken: checks for messages before it records that the job has begun. */
 export const beginsTooLate: Begins = (i32, job, cpu) => {
   const waits = Atomics.load(i32, job + Job.control) !== 0
   Atomics.store(i32, job + Job.cpu, cpu + 1)

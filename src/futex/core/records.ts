@@ -84,7 +84,8 @@ const HANDOVER_WORDS = 4
  *   QUEUE_WOKEN         [3] off the queue, by a wake. From now on only the sleeper accesses the waiter
  *   QUEUE_ENDED         [4] off the queue, because its mapping was unmapped
  *   0                   [5] off the queue by the sleeper itself: timeout, signal, cancellation
- *   QUEUE_RESTARTED     [6] off the queue, because a thread died while it changed it: the sleeper restarts its call
+ *   QUEUE_RESTARTED     [6] off the queue, because a thread died while it changed it: the sleeper
+ *                           restarts its call
  *
  * `sleeper` is the waiter whose `signal` word the sleeper sleeps at: itself, or the first of a vector.
  */
@@ -205,7 +206,7 @@ export const Bucket: Layout<'lock' | 'first' | 'waiters' | 'boosted' | 'padding'
  * a word consists of the record's number and of the count of its lives, so the TID of a dead owner finds no
  * record.
  *
- *   guarded by `lock`        blockedOn, contended, state; and the three priorities of owners that are not tasks
+ *   guarded by `lock`        blockedOn, contended, state; the three priorities of owners that are not tasks
  *   written by the owner     the robust list's position; wants, wantsAt and wantsSince, which others read
  *   written by its ender     exiter
  *

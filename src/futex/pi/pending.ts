@@ -16,9 +16,9 @@ import { unlockFutex } from '../core/table.ts'
  *
  *        word                    pi state's owner   waiters                     next state
  *   [P1] TID                     none               none                        unlock: 0
- *   [P2] WAITERS | TID           the TID's          queued                      unlock: [P3]; or a starving top waiter has it
- *   [P3] WAITERS|PENDING|prio.   none               queued, the top is called   it takes it: [P1], [P2]; another does: [P5], or [P2] by a call
- *   [P4] WAITERS|PENDING|prio.   none               none                        the next lock: [P1]; or [P5], which is left as [P4]
+ *   [P2] WAITERS | TID           the TID's          queued                      unlock: [P3]; if starving: [P1], [P2]
+ *   [P3] WAITERS|PENDING|prio.   none               queued, the top is called   it takes it: [P1], [P2]; another: [P5], [P2]
+ *   [P4] WAITERS|PENDING|prio.   none               none                        lock: [P1]; or [P5], left as [P4]
  *   [P5] PENDING | TID           none               queued, the top is called   unlock: [P3]; another waiter: [P2]
  *   [P6] OWNER_DIED              none               queued, the top is called   the owner died in [P5]. As [P3]
  *

@@ -37,7 +37,7 @@ const isListed = ({ status }: { readonly status: { readonly priority: unknown } 
   status.priority === EXT_PRIORITY
 
 describe('the allowlist of a policy', () => {
-  test('has the tasks that `allow` was given, and loses those that `disallow` was given', () =>
+  test('has the tasks given to `allow`, and loses those given to `disallow`', () =>
     under({ tasks: 'listed' }, policy => {
       const [one, two] = [kernel.spawn(work.sleeps), kernel.spawn(work.sleeps)]
       expect(policy.allow(one)).toBe(true)
@@ -49,18 +49,18 @@ describe('the allowlist of a policy', () => {
     }))
 
   test.each([1, 7, -1, 1e9, Number.NaN, '1', null, undefined, {}, 2 ** 31])(
-    'refuses %s in the place of a task, and leaves the arena as it was',
+    'refuses %s instead of a task, and leaves the arena unchanged',
     async value => {
       await under({ tasks: 'listed' }, policy => {
         for (const call of ['allow', 'disallow'] as const) {
-          expect(() => policy[call](value as never)).toThrow(/not a task; give what spawn returned/)
+          expect(() => policy[call](value as never)).toThrow(/not a task; give the result of spawn/)
         }
       })
       expect(await kernel.spawn(other.double, [4])).toBe(8)
     },
   )
 
-  test('refuses a task of another kernel, and one that has ended is not taken', async () => {
+  test('refuses a task of another kernel, and ignores an ended task', async () => {
     await using second = await Kernel.boot({ cpus: 1, machine: 'simulated' })
     const elsewhere = await second.import<Work>(workUrl)
     const foreign = second.spawn(elsewhere.sleeps)
@@ -73,7 +73,7 @@ describe('the allowlist of a policy', () => {
     foreign.kill()
   })
 
-  test('has tasks by name: those that are there, and those that come', async () => {
+  test('has tasks by name: existing and new ones', async () => {
     const before = kernel.spawn(work.sleeps, [], { name: 'render 1' })
     await under({ tasks: { names: ['render *', /^paint\b/gi] } }, () => {
       const after = ['render 2', 'prerender 2', 'Paint it', 'Paint it'].map(name =>
@@ -94,7 +94,7 @@ describe('the allowlist of a policy', () => {
       its.kill()
     }))
 
-  test('has the children of tasks, which other threads start', async () => {
+  test('has the children of tasks, which start on other threads', async () => {
     await under({ tasks: { names: ['render*'] } }, async () => {
       expect(await kernel.spawn(work.hasChildren)).toEqual(['normal', EXT_PRIORITY, EXT_PRIORITY])
     })
@@ -105,15 +105,15 @@ describe('the allowlist of a policy', () => {
   })
 
   test.each([
-    [{}, /names nothing/],
+    [{}, /the allowlist is empty/],
     [{ names: 'render' }, /tasks.names: 'render' is not a list/],
     [{ names: [7] }, /7 is not a name/],
     [{ modules: ['work.ts'] }, /give new URL/],
     [{ names: ['x'.repeat(5000)] }, /does not fit/],
-    ['some', /'some' is no allowlist/],
+    ['some', /'some' is not an allowlist/],
   ])('refuses list %#', async (tasks, message) => {
     await expect(kernel.loadPolicy('fifo', { tasks: tasks as never })).rejects.toThrow(message)
-    // And no policy is left behind.
+    // No policy is left behind.
     await under({}, policy => expect(policy.isActive).toBe(true))
   })
 })

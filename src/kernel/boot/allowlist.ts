@@ -5,35 +5,34 @@ import { ModuleTable } from '../spawn/moduletable.ts'
 import { show } from './options.ts'
 import type { KernelView } from './view.ts'
 
-/**
- * Which tasks a policy schedules, by what they are called and where their functions are from. One match is
- * enough.
- */
+/** The tasks that a policy schedules, by task name and by the module of the function. One match is enough. */
 export interface Allowlist {
-  /** A task's name: a pattern, or text in which `*` stands for anything. */
+  /** Task names: a RegExp, or text in which `*` matches anything. */
   readonly names?: readonly (string | RegExp)[]
-  /** The modules that the tasks' functions are exported from, as given to `kernel.import`. */
+  /** The modules that export the tasks' functions, as given to `kernel.import`. */
   readonly modules?: readonly (URL | string)[]
 }
 
-/** How the list is written in the arena: every thread that starts tasks reads it there. */
+/** The list in the arena, where every thread that starts tasks reads it. */
 interface Written {
   readonly names: readonly (readonly [source: string, flags: string])[]
   readonly modules: readonly string[]
 }
 
-/** The list as text. Throws for what is no list. */
+/** Returns the list as text. Throws for an invalid list. */
 export function writeAllowlist(list: unknown): string {
   if (typeof list !== 'object' || list === null) {
     throw new TypeError(
-      `tasks: ${show(list)} is no allowlist; give 'all', 'listed', or { names: ['render *'], modules: [url] }`,
+      `tasks: ${show(list)} is not an allowlist; give 'all', 'listed', or { names: ['render *'], modules: [url] }`,
     )
   }
   const { names = [], modules = [] } = list as Allowlist
-  if (!Array.isArray(names)) throw new TypeError(`tasks.names: ${show(names)} is not a list of names`)
-  if (!Array.isArray(modules)) throw new TypeError(`tasks.modules: ${show(modules)} is not a list of modules`)
+  if (!Array.isArray(names))
+    throw new TypeError(`tasks.names: ${show(names)} is not a list of names; give a list, as in ['render *']`)
+  if (!Array.isArray(modules))
+    throw new TypeError(`tasks.modules: ${show(modules)} is not a list of modules; give a list of URLs`)
   if (names.length + modules.length === 0) {
-    throw new TypeError("tasks: the allowlist names nothing; give `names` or `modules`, or tasks: 'listed'")
+    throw new TypeError("tasks: the allowlist is empty; give `names` or `modules`, or tasks: 'listed'")
   }
   const written: Written = { names: names.map(namePattern), modules: modules.map(moduleUrl) }
   const text = JSON.stringify(written)
@@ -47,7 +46,7 @@ export function writeAllowlist(list: unknown): string {
 }
 
 function namePattern(name: unknown): [source: string, flags: string] {
-  // A global or sticky pattern remembers where it was: two equal names would not match alike.
+  // A global or sticky RegExp keeps a position: two equal names would match differently.
   if (name instanceof RegExp) return [name.source, name.flags.replace(/[gy]/g, '')]
   if (typeof name !== 'string') {
     throw new TypeError(`tasks.names: ${show(name)} is not a name; give text, as in 'render *', or a RegExp`)
@@ -56,14 +55,14 @@ function namePattern(name: unknown): [source: string, flags: string] {
   return [`^${parts.join('.*')}$`, 's']
 }
 
-/** The allowlist as one thread reads it: parsed once for each policy. */
+/** The allowlist of one thread: parsed once for each policy. */
 export class AllowlistReader {
   private readonly view: KernelView
   private readonly modules: ModuleTable
   private generation = -1
   private patterns: readonly RegExp[] = []
   private hrefs = new Set<string>()
-  /** Whether the module with this number is listed. */
+  /** By module number: whether it is listed. */
   private readonly known = new Map<number, boolean>()
 
   constructor(view: KernelView) {
@@ -72,13 +71,13 @@ export class AllowlistReader {
   }
 
   /**
-   * Gives the policy a task that it has not started, if the list has its name or the module of its function.
+   * Moves a task that is not started to the policy, if the list has its name or the module of its function.
    */
   offer(task: number, name: string, fn: number): void {
     if (this.names(name, fn)) joinAsListed(this.view.s, task)
   }
 
-  /** Whether the list has the name, or the module that this function belongs to. */
+  /** Whether the list has the name, or the module of this function. */
   names(name: string, fn: number): boolean {
     return this.read() && (this.patterns.some(pattern => pattern.test(name)) || this.hasModuleOf(fn))
   }
@@ -102,7 +101,7 @@ export class AllowlistReader {
       const generation = Atomics.load(i32, at)
       if (generation === this.generation) return true
       const text = listedTasks(s)
-      // Another policy came meanwhile: what was read may be half of its list.
+      // Another policy was loaded in the meantime: the text may be a mixture of both lists.
       if (Atomics.load(i32, at) !== generation) continue
       if (text === null) return false
       const { names, modules } = JSON.parse(text) as Written

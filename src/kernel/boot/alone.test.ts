@@ -1,9 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Kernel } from './kernel.ts'
 
-/**
- * A task that has its CPU to itself is never switched away from: nobody may have to wait for its next switch.
- */
+/** The only task of a CPU is never switched out: no other thread may depend on its next switch. */
 let kernel: Kernel
 
 beforeAll(async () => {
@@ -12,7 +10,7 @@ beforeAll(async () => {
 
 afterAll(() => kernel.close({ abort: true }))
 
-test('beside a task that is alone on its CPU, records come back: more tasks pass than there is room for', async () => {
+test('beside the only task of a CPU records are freed: more tasks run than there are records', async () => {
   const work = await kernel.import<typeof import('../../../testing/kernel/fixtures/work.ts')>(
     new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url),
   )

@@ -6,15 +6,15 @@ import type { ModuleView } from '../spawn/modules.ts'
 
 type Work = typeof import('../../../testing/kernel/fixtures/rescuework.ts')
 
-/** So long this thread blocks at the most. Not a measure of speed: an end for a test that fails. */
+/** The longest time that this thread blocks: ends a failing test. It does not measure speed. */
 const PATIENCE_MS = 30_000
 
-/** Blocks this thread, event loop and all, until the word is at least that. */
+/** Blocks this thread and its event loop until the word is at least `least`. */
 function blockUntil(words: Int32Array, at: number, least: number): void {
   const end = performance.now() + PATIENCE_MS
   for (let seen = words[at]; seen < least; seen = Atomics.load(words, at)) {
     const left = end - performance.now()
-    if (left < 0) throw new Error(`word ${at} is ${seen} still, and not ${least}`)
+    if (left < 0) throw new Error(`word ${at} is still ${seen}, not ${least}`)
     Atomics.wait(words, at, seen, left)
   }
 }
@@ -30,7 +30,7 @@ beforeAll(async () => {
 afterAll(() => kernel.close({ deadline: 1000 }))
 
 describe('a CPU dies with the lock of', () => {
-  test.each(lockNames)('%s, and another goes on while the booting thread is blocked', async name => {
+  test.each(lockNames)('%s, and another CPU goes on while the booting thread is blocked', async name => {
     const words = sharedWords()
     const working = kernel.spawn(work.works, [words], { affinity: [1] })
     await until('it works', () => words[0] > 2)
@@ -39,7 +39,7 @@ describe('a CPU dies with the lock of', () => {
     const turns = Atomics.load(words, 0)
     blockUntil(words, 0, turns + 5)
     expect(await dying).toMatchObject({ task: 'dying', was: 'running' })
-    // The next CPU of that number has nothing broken under its hands.
+    // The next CPU of that number keeps its locks.
     const next = sharedWords()
     const again = kernel.spawn(work.works, [next], { affinity: [0] })
     await until('the new CPU works', () => next[0] > 2)

@@ -17,20 +17,20 @@ import { deathInWords } from '../recovery/restarts.ts'
 import { turn } from '../cpu/eventloopturn.ts'
 import { KernelView } from './view.ts'
 
-/** A kernel's arena and machine, its CPUs not started yet. */
+/** A kernel's arena and machine, before its CPUs are started. */
 export interface BootedKernel {
   readonly settings: BootSettings
   readonly machine: KernelMachine
   readonly view: KernelView
 }
 
-/** Makes the arena and the machine. `onKick` hears of each CPU that this thread makes look for work. */
+/** Creates the arena and the machine. `onKick` is called after each kick of a CPU by this thread. */
 export async function makeKernel(options: KernelOptions, onKick: () => void): Promise<BootedKernel> {
   const drawn = drawKernel(options)
   return assembleKernel(drawn, await makeMachine(drawn.arena, drawn.plan, options, drawn.data), onKick)
 }
 
-/** A kernel that has an arena, and no machine yet. */
+/** A kernel with an arena but without a machine. */
 export interface DrawnKernel {
   readonly settings: BootSettings
   readonly arena: Arena
@@ -38,7 +38,7 @@ export interface DrawnKernel {
   readonly data: { -readonly [K in keyof CpuBoot]: CpuBoot[K] }
 }
 
-/** Checks the options, and makes the arena. */
+/** Checks the options and creates the arena. */
 export function drawKernel(options: KernelOptions): DrawnKernel {
   const settings = bootSettings(options, coreCount)
   checkPlatform()
@@ -67,7 +67,7 @@ export function drawKernel(options: KernelOptions): DrawnKernel {
   return { settings, arena, plan, data }
 }
 
-/** The kernel on its machine, whose CPUs have not been started. */
+/** Joins the kernel to its machine, whose CPUs are not started yet. */
 export function assembleKernel(
   { settings, arena, plan, data }: DrawnKernel,
   machine: KernelMachine,
@@ -87,7 +87,7 @@ export function assembleKernel(
   })
   s.initialize()
   const view = new KernelView(plan, s)
-  // In virtual time nothing waits for long, and a timer for each wait would make it pass.
+  // In virtual time no wait is long, and a timer for each wait would make time pass.
   view.futexes.context.detectsDeadlocks = !(machine instanceof SimulatedMachine)
   Object.assign(data, view.domain)
   view.codec.published.open()
@@ -98,14 +98,14 @@ const globals = globalThis as {
   readonly process?: { readonly env?: Readonly<Record<string, string | undefined>> }
 }
 
-/** How the threads of a kernel come to the code of its tasks. */
+/** How the threads of a kernel load the code of its tasks. */
 export function codeSource(compile: readonly string[]): CodeSource {
-  // A CPU may be given another environment than the program was started with.
+  // A CPU may have another environment than the program.
   const asked = (isNode() && globals.process?.env?.HEDDLE_COMPILE?.split(',')) || []
   return { loader: loaderUrl(), compile: [...compile, ...asked], companions: companionModules() }
 }
 
-/** Starts the first CPUs. If one does not come up, all are ended, and what stopped it is thrown. */
+/** Starts the first CPUs. If one does not start, ends all of them and throws the reason. */
 export async function startCpus(machine: KernelMachine, s: Scheduler, count: number): Promise<void> {
   const deaths: CpuDeath[] = []
   let booting = true
@@ -130,12 +130,12 @@ export async function startCpus(machine: KernelMachine, s: Scheduler, count: num
   )
 }
 
-/** Starts a CPU. Resolves when it takes tasks: its thread runs a little before that. */
+/** Starts a CPU. Resolves when it takes tasks, which is a little after its thread runs. */
 export async function startCpu(machine: KernelMachine, s: Scheduler, cpu: number): Promise<void> {
   await machine.start(cpu)
-  // One that is held comes online when it may continue (launch.ts).
+  // A held CPU comes online only when it may continue (launch.ts).
   while (!areHeld(s) && !isOnline(s, cpu)) {
-    if (!machine.isActive(cpu)) throw new Error(`CPU ${cpu} ended before it took a task`)
+    if (!machine.isActive(cpu)) throw new Error(`CPU ${cpu} ended before it took a task; its death says why`)
     if (machine instanceof SimulatedMachine) {
       machine.run({ steps: machine.cpus })
       await turn()

@@ -4,13 +4,12 @@ import { requestKill } from '../join/cancel.ts'
 import { Job, KILL_CLOSED, OUTCOME_PENDING } from '../spawn/job.ts'
 import type { KernelView } from './view.ts'
 
-/** How a kernel is closed. */
 export interface CloseOptions {
-  /** Let the tasks end by themselves. So it is by default. */
+  /** Wait until all tasks have ended. The default. */
   readonly drain?: boolean
-  /** Kill them; what is given besides `true` is the reason. */
+  /** Kill the tasks; a value other than `true` is the reason. */
   readonly abort?: unknown
-  /** Milliseconds to drain; then the rest is killed. Without it there is no limit. */
+  /** Milliseconds to drain; then the remaining tasks are killed. Without it there is no limit. */
   readonly deadline?: number
 }
 
@@ -29,7 +28,7 @@ export function closeSettings(options: CloseOptions): CloseSettings {
   const aborts = abort !== undefined && abort !== false
   if (aborts && drain === true) {
     throw new TypeError(
-      'close({ drain, abort }): tasks are left to end or they are killed; give one of the two',
+      'close({ drain, abort }): draining and killing exclude each other; give one of the two',
     )
   }
   return {
@@ -39,7 +38,7 @@ export function closeSettings(options: CloseOptions): CloseSettings {
   }
 }
 
-/** Kills every task of the kernel, whoever spawned it. Returns how many that were. */
+/** Kills every task of the kernel. Returns their number. */
 export function killAll(view: KernelView, reason: unknown): number {
   const { i32, jobs } = view
   let killed = 0

@@ -2,13 +2,13 @@ import { startAlarm } from '../../machine/timekeeper/alarm.ts'
 import type { CloseSettings } from './close.ts'
 
 /**
- * Until when a kernel that closes lets its tasks end by themselves. `close` may be called several times: the
- * call that allows the least time decides, whichever call came first.
+ * Until when a closing kernel lets its tasks end by themselves. `close` may be called several times: the call
+ * that allows the least time decides.
  */
 export class CloseUrge {
   /** Resolves when the time is over. */
   readonly over: Promise<void>
-  /** Why the tasks are killed, if the call that aborts said so. */
+  /** Why the tasks are killed, if the aborting call gave a reason. */
   reason: unknown
   private ring: () => void = () => undefined
   private due = Infinity
@@ -18,7 +18,7 @@ export class CloseUrge {
     this.over = new Promise(resolve => (this.ring = resolve))
   }
 
-  /** Another call of `close`. */
+  /** Applies another call of `close`. */
   hasten({ aborts, reason, deadline }: CloseSettings): void {
     const wait = aborts ? 0 : deadline
     const due = performance.now() + wait

@@ -3,47 +3,48 @@ import { type Layout, LINE_WORDS, ownLine, record, word } from '../../arena/memo
 import { Job } from '../spawn/job.ts'
 import type { KernelView } from './view.ts'
 
-/** Words of the kernel as a whole. Atomic, from any thread. */
+/** Counters of the whole kernel. Atomic, from any thread. */
 export const Counters: Layout<'jobs' | 'kills' | 'deadlocks'> = record('counters', {
-  /** Jobs ever made: where their numbers come from. */
+  /** Jobs created so far: the source of their numbers. */
   jobs: ownLine(word),
-  /** Kills ever asked for: the booting thread sees that there are new ones to keep the time of. */
+  /** Kills requested so far: the booting thread notices new ones and starts their grace periods. */
   kills: ownLine(word),
-  /** Deadlocks ever found: the booting thread sees that there is one to tell of (deadlock.ts). */
+  /** Deadlocks found so far: the booting thread notices new ones and reports them (deadlock.ts). */
   deadlocks: ownLine(word),
 })
 
 /**
- * How many jobs have no outcome yet: those spawned less those ended. Each thread counts its own, so that no
- * two write one word and a thread that dies in the middle leaves no doubt: the job has the number that the
- * thread's word goes to next.
+ * The number of jobs without an outcome: those spawned less those ended. Each thread has its own counts, so
+ * that no two threads write one word, and a thread that dies in the middle leaves no doubt: the job stores
+ * the next value of the thread's count.
  *
  *   spawn                                     end
  *   (A) job.spawnCount = spawned + 1          (C) job.endCount = ended + 1
  *   (B) spawned = job.spawnCount              (D) ended = job.endCount
  *
- * A job that nobody holds any more when it ends is counted by the booting thread, once that has seen to it
- * (outcome.ts): while a failure is still to be told, something is active.
+ * If nobody holds the handle of a job at its end, the booting thread counts it when it has handled it
+ * (outcome.ts): the kernel stays active while a failure is still to be reported.
  *
- * Dead between the two of a pair, the word is one behind what the job says: it was not counted. Whoever adds
- * them all up reads what has ended first: then nothing counts as ended that does not count as spawned.
+ * If a thread dies between the two steps, its count is one less than the job's value: the job was not
+ * counted. A reader of the sum reads the ended counts first, so that no job counts as ended but not as
+ * spawned.
  */
 const SPAWNED_COUNT = 0
 const ENDED_COUNT = 1
-/** Beside them, a payload: what a thread has to tell of a deadlock. */
+/** Beside them a payload: the thread's report of a deadlock. */
 const DEADLOCK = 2
 
 export function reserveCounters(plan: ArenaPlan, cpus: number): Region {
   return plan.reserve('counters', Counters.words + (cpus + 1) * LINE_WORDS)
 }
 
-/** Where a thread counts: a CPU, or the booting thread, which is the last. */
+/** The counts of a thread: a CPU, or the booting thread, which is the last. */
 function countsOf(view: KernelView, thread: number): number {
   const { counters, sizes } = view.plan
   return counters.start + Counters.words + Math.min(thread, sizes.cpus) * LINE_WORDS
 }
 
-/** Where a thread leaves what it says of a deadlock. */
+/** The word of a thread's deadlock report. */
 export function deadlockWord(view: KernelView, thread: number): number {
   return countsOf(view, thread) + DEADLOCK
 }
@@ -64,12 +65,12 @@ export function countEnded(view: KernelView, job: number): void {
   Atomics.store(i32, at, count) // (D)
 }
 
-/** How many jobs a thread has ended. */
+/** The number of jobs that a thread has ended. */
 export function endedBy(view: KernelView, thread: number): number {
   return Atomics.load(view.i32, countsOf(view, thread) + ENDED_COUNT)
 }
 
-/** Jobs that have no outcome yet, or one that nobody has been told. */
+/** Jobs without an outcome, or with one that was not reported yet. */
 export function activeJobs(view: KernelView): number {
   const { i32 } = view
   const { cpus } = view.plan.sizes
@@ -81,7 +82,7 @@ export function activeJobs(view: KernelView): number {
   return active | 0
 }
 
-/** Recovery: a job that the dead CPU was spawning, and that nobody will run, is not counted. */
+/** Recovery: a job that the dead CPU was spawning, and that no task will run, is not counted. */
 export function uncountSpawned(view: KernelView, job: number, dead: number): void {
   const { i32 } = view
   const at = countsOf(view, dead) + SPAWNED_COUNT

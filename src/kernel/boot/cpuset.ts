@@ -7,17 +7,17 @@ import { isIdle } from '../../sched/core/selectcpu.ts'
 import type { KernelView } from './view.ts'
 
 /**
- * Which CPUs of the machine there are. A kernel has room in its arena for the most that it may have; this
- * starts and ends them. Booting thread only. Of each CPU:
+ * The CPUs of the machine. A kernel's arena has room for its maximum; this class starts and ends them.
+ * Booting thread only. The state of each CPU:
  *
- *   [0] OFF       no thread, or one that has died and is not replaced       grow, start -> [1]
- *   [1] COMING    its thread has been made, and takes no tasks yet          it is online -> [2]; it died -> [0] or [1]
- *   [2] HERE      takes tasks                                              retire -> [3]; it died -> [0] or [1]
- *   [3] LEAVING   takes no more, and ends with the last task that is bound  its thread is gone -> [0]
- *                 to it
- *   [4] GIVEN UP  has died too often, and is not started again             for good
+ *   [0] OFF       no thread, or one that died and was not replaced       grow, start -> [1]
+ *   [1] COMING    its thread was created, and takes no tasks yet         online -> [2]; died -> [0] or [1]
+ *   [2] HERE      takes tasks                                            retire -> [3]; died -> [0] or [1]
+ *   [3] LEAVING   takes no more tasks, and ends with the last task       its thread is gone -> [0]
+ *                 bound to it
+ *   [4] GIVEN UP  died too often, and is never started again             none
  *
- * Tasks meet a CPU that leaves as they meet any that goes offline: src/sched/balance/hotplug.ts.
+ * For tasks a leaving CPU is like any CPU that goes offline: src/sched/balance/hotplug.ts.
  */
 const OFF = 0
 const COMING = 1
@@ -25,16 +25,12 @@ const HERE = 2
 const LEAVING = 3
 const GIVEN_UP = 4
 
-/** Hears of CPUs that come and go. */
 export interface CpuSetListener {
   online(cpu: number): void
   offline(cpu: number): void
 }
 
-/**
- * Milliseconds between two looks at idle CPUs, at the most; several fall into the time that a CPU may be
- * idle.
- */
+/** Milliseconds between two polls of idle CPUs, at most; several polls fall into the idle time of a CPU. */
 const LOOK_MS_MAX = 250
 const LOOK_MS_MIN = 5
 
@@ -46,7 +42,7 @@ export class CpuSet {
   private readonly max: number
   private readonly idle: number
   private readonly states: number[]
-  /** When a CPU was first seen idle, and how many switches it had made by then. */
+  /** When a CPU was first seen idle, and its count of switches then. */
   private readonly idleSince: ({ readonly at: number; readonly switches: number } | undefined)[] = []
   private timer: ReturnType<typeof setInterval> | undefined
   private isClosed = false
@@ -67,7 +63,7 @@ export class CpuSet {
     this.states = Array.from({ length: machine.cpus }, () => OFF)
   }
 
-  /** The CPUs that the boot has started. */
+  /** Records the CPUs that the boot has started. */
   started(count: number): void {
     this.states.fill(HERE, 0, count)
   }
@@ -79,12 +75,12 @@ export class CpuSet {
     return count
   }
 
-  /** Whether the number changes with the work. */
+  /** Whether the number of CPUs changes with the work. */
   get isElastic(): boolean {
     return this.min !== this.max && !this.isManual
   }
 
-  /** From now on the caller says which CPUs there are: none is started or ended here, or replaced. */
+  /** From now on the caller starts and ends CPUs: this class starts, ends and replaces none. */
   takeOver(): void {
     this.isManual = true
   }
@@ -93,7 +89,7 @@ export class CpuSet {
     return this.states[cpu] === HERE
   }
 
-  /** Its thread has been made, and takes no tasks yet. */
+  /** Its thread was created, and takes no tasks yet. */
   isComing(cpu: number): boolean {
     return this.states[cpu] === COMING
   }
@@ -102,7 +98,7 @@ export class CpuSet {
     return this.states.includes(COMING)
   }
 
-  /** Those whose threads have been made, and take no tasks yet. */
+  /** The CPUs whose threads were created, and take no tasks yet. */
   coming(): number[] {
     const coming: number[] = []
     for (let cpu = 0; cpu < this.states.length; cpu++) if (this.states[cpu] === COMING) coming.push(cpu)
@@ -110,8 +106,8 @@ export class CpuSet {
   }
 
   /**
-   * Starts one more CPU, if there may be one. Its number; -1: there are as many as there may be, or the last
-   * is still leaving.
+   * Starts one more CPU, if the maximum allows it. Returns its number; -1: the maximum is reached, or the
+   * last CPU is still leaving.
    */
   grow(): number {
     if (this.isClosed || this.count >= this.max) return -1
@@ -121,8 +117,8 @@ export class CpuSet {
   }
 
   /**
-   * Makes the thread of a CPU that is OFF, before it returns. Resolves when the CPU takes tasks; one that
-   * dies before is `died`.
+   * Creates the thread of a CPU that is OFF, before it returns. Resolves when the CPU takes tasks. A CPU that
+   * dies before that goes to `died`.
    */
   async start(cpu: number): Promise<boolean> {
     this.states[cpu] = COMING
@@ -130,7 +126,7 @@ export class CpuSet {
     try {
       await startCpu(this.machine, this.view.s, cpu)
     } catch {
-      // Its death is told to the machine's listeners, and it is started again from there.
+      // The machine's listeners learn of its death, and start it again.
       return false
     }
     if (this.states[cpu] === COMING) {
@@ -141,18 +137,18 @@ export class CpuSet {
     return true
   }
 
-  /** Ends a CPU: it takes no more tasks, and goes when those that it has started have ended. */
+  /** Ends a CPU: it takes no more tasks, and ends after the tasks that it has started. */
   async retire(cpu: number): Promise<void> {
     if (this.states[cpu] !== HERE) return
     this.states[cpu] = LEAVING
     this.listener.offline(cpu)
     await this.machine.stop(cpu)
     if (this.states[cpu] === LEAVING) this.states[cpu] = OFF
-    // What came while it left found as many CPUs as there may be.
+    // Tasks that came while it was leaving found no free CPU number.
     this.demand()
   }
 
-  /** A CPU has died, and may be started again. True: it should be. */
+  /** A CPU has died, and may be started again. True: start it. */
   died(cpu: number): boolean {
     const wasLeaving = this.states[cpu] === LEAVING
     this.states[cpu] = OFF
@@ -160,12 +156,12 @@ export class CpuSet {
     return this.count < this.min || this.isWanted()
   }
 
-  /** A CPU that has died is never started again. */
+  /** Never starts a dead CPU again. */
   giveUp(cpu: number): void {
     this.states[cpu] = GIVEN_UP
   }
 
-  /** Tasks have come: starts a CPU if they find none without work. */
+  /** Tasks have come: starts a CPU if no CPU is idle. */
   demand(): void {
     if (!this.isElastic || this.isClosed) return
     if (this.count < this.max && this.isWanted()) this.grow()
@@ -178,7 +174,7 @@ export class CpuSet {
     this.timer = undefined
   }
 
-  /** More tasks than CPUs, and no CPU that is idle. */
+  /** True: more tasks than CPUs, and no idle CPU. */
   private isWanted(): boolean {
     const { s } = this.view
     if (activeJobs(this.view) <= this.count) return false
@@ -188,7 +184,7 @@ export class CpuSet {
     return true
   }
 
-  /** Looks now and then while there are more CPUs than there must be, or tasks that spawn others. */
+  /** Polls while there are more CPUs than the minimum, or tasks that spawn others. */
   private watch(): void {
     if (!this.isElastic || this.timer !== undefined || this.isClosed) return
     const period = Math.max(LOOK_MS_MIN, Math.min(LOOK_MS_MAX, this.idle / 4))
@@ -216,10 +212,7 @@ export class CpuSet {
     }
   }
 
-  /**
-   * How many switches a CPU has made, if it has no task: none that runs, waits or sleeps there. -1: it has
-   * one.
-   */
+  /** The count of switches of a CPU without tasks: none runs, waits or sleeps there. -1: it has a task. */
   private idleSwitches(cpu: number): number {
     const { s, i32 } = this.view
     const queue = s.queueOf(cpu)

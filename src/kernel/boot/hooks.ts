@@ -2,15 +2,15 @@ import type { KernelEvents, KernelListeners } from './kernelevents.ts'
 import type { KernelView } from './view.ts'
 
 /**
- * What is to happen with each kernel that is booted on this thread, by layers above this one: the control
- * socket, metrics, traces. A hook returns what undoes it, called when the kernel closes.
+ * Hooks of higher layers for each kernel that is booted on this thread: the control socket, metrics, traces.
+ * A hook may return a function that undoes it, called when the kernel closes.
  */
 export type BootHook = (view: KernelView, kernel: HookedKernel) => (() => void) | void
 
 export interface HookedKernel {
-  /** Whether other processes of the same user may look at the kernel and steer it. */
+  /** Whether other processes of the same user may inspect and control the kernel. */
   readonly control: boolean
-  /** It was booted with `debug: true`. */
+  /** The kernel was booted with `debug: true`. */
   readonly debug: boolean
   readonly events: KernelListeners
 }
@@ -24,14 +24,15 @@ export function onBoot(hook: BootHook): void {
 const views = new WeakMap<object, KernelView>()
 const listeners = new WeakMap<object, KernelListeners>()
 
-/** The kernel's state as the thread that booted it sees it. */
+/** The kernel's view on the thread that booted it. */
 export function viewOf(kernel: object): KernelView {
   const view = views.get(kernel)
-  if (view === undefined) throw new TypeError('kernel: not a kernel that was booted on this thread')
+  if (view === undefined)
+    throw new TypeError('kernel: not a kernel that was booted on this thread; pass the result of Kernel.boot')
   return view
 }
 
-/** Looks on whenever that happens to a kernel, and changes nothing by it. What is returned ends it. */
+/** Observes an event of a kernel, without counting as its listener. Returns a function that ends it. */
 export function watch<K extends keyof KernelEvents>(
   kernel: object,
   event: K,
@@ -40,7 +41,7 @@ export function watch<K extends keyof KernelEvents>(
   return listeners.get(kernel)?.watch(event, watcher) ?? (() => undefined)
 }
 
-/** Runs the hooks for a kernel whose CPUs run. Returns what undoes them all. */
+/** Runs the hooks for a kernel whose CPUs run. Returns a function that undoes them all. */
 export function runBootHooks(kernel: object, view: KernelView, hooked: HookedKernel): () => void {
   views.set(kernel, view)
   listeners.set(kernel, hooked.events)

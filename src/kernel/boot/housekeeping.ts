@@ -10,40 +10,39 @@ import type { StuckTask } from './kernelevents.ts'
 import type { BootSettings } from './options.ts'
 import type { KernelView } from './view.ts'
 
-/** What the housekeeping asks of the kernel. */
+/** The kernel's side of the watchdog. */
 export interface Household {
   nameOf(job: number): string
   evict(cpu: number): void
   /**
-   * Reports the task. With `evict` it calls that first, unless the CPU answers meanwhile. Resolves with
-   * whether it did.
+   * Reports the task. With `evict` it calls that first, unless the CPU answers in the meantime. Resolves with
+   * whether it called it.
    */
   stuck(report: Omit<StuckTask, 'stack' | 'evicted'>, evict: (() => void) | null): Promise<boolean>
   deadlock(deadlock: Deadlock): void
-  /** Ends the kernel if this thread has left a call of it half done. True: it has. */
+  /** Ends the kernel if this thread has left a kernel call half done. True: it has. */
   isFaulty(): boolean
 }
 
-/** A killed job, until it ends or costs its CPU. */
+/** The grace period of a killed job. */
 interface Grace {
   readonly handle: Handle
   end: number
-  /** How many turns its task had had when the grace period began. */
+  /** How often its task had been given a CPU when the grace period began. */
   turns: number
-  /** It had no CPU until lately: it has a whole period from then on. */
+  /** It had no CPU until recently: a whole period starts when it gets one. */
   waited: boolean
 }
 
-/** Turns that no task has had: it is not asked whether it waits for one. */
+/** A count of turns that no task has: the job gets no extra time for waiting. */
 const NO_EXCUSE = -2
 
 const LOOK_MS_MIN = 5
 const LOOK_MS_MAX = 250
 
 /**
- * What the booting thread looks after while tasks run: killed tasks that outlive their grace period, CPUs
- * that are stuck in code without safepoints, and deadlocks. It looks now and then; a kill from anywhere is
- * seen by the count of kills.
+ * The watchdog: the booting thread polls for killed tasks that outlive their grace period, for CPUs stuck in
+ * code without safepoints, and for deadlocks. The count of kills shows a kill by any thread.
  */
 export class Housekeeping {
   private readonly view: KernelView
@@ -77,11 +76,11 @@ export class Housekeeping {
     ;(this.timer as { unref?(): void }).unref?.()
   }
 
-  /** None does any more. */
+  /** No task runs any more. */
   stop(): void {
     clearInterval(this.timer)
     this.timer = undefined
-    // The last of them may have left a report as it ended.
+    // The last task may have left a report as it ended.
     this.lookForDeadlocks()
   }
 
@@ -109,10 +108,9 @@ export class Housekeeping {
     if (kills === this.kills) return
     this.kills = kills
     for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
-      // The handle first: the job may end meanwhile, and be freed by whoever joins it on a CPU.
+      // Take the handle first: the job may end in the meantime, and a joiner on a CPU may free it.
       const handle = jobs.tryHandleOf(i32, job)
-      // What is known of this record may be of a job that has ended since, and of which nobody has looked
-      // again.
+      // The entry may belong to an ended job that used the same record.
       if (handle === 0 || this.graces.get(job)?.handle === handle) continue
       if (Atomics.load(i32, job + Job.outcome) !== OUTCOME_PENDING) continue
       if (Atomics.load(i32, job + Job.killKind) === NOT_KILLED) continue
@@ -120,7 +118,7 @@ export class Housekeeping {
     }
   }
 
-  /** A killed job has so many milliseconds to end, and no more. */
+  /** Gives a killed job at most `ms` milliseconds to end. */
   limitGrace(job: number, ms: number): void {
     const { jobs, i32, s } = this.view
     const handle = jobs.tryHandleOf(i32, job)
@@ -162,7 +160,7 @@ export class Housekeeping {
     return turns
   }
 
-  /** Whether the job's task has been runnable since the period began, and other tasks had the CPU. */
+  /** Whether the job's task has been runnable since the period began, while other tasks had the CPU. */
   private waitsForTurn(job: number, { turns }: Grace): boolean {
     const { i32 } = this.view
     let waits = false
@@ -180,7 +178,7 @@ export class Housekeeping {
       const { cpu, ms, turning } = report
       const jobs = turning ? this.asyncJobsOn(cpu) : [this.view.jobOf(report.task)]
       for (const job of jobs) {
-        // A module may take its time to load.
+        // A module may take long to load.
         if (job === 0 || this.view.i32[job + Job.fn] === LOAD_MODULE) continue
         const id = this.view.i32[job + Job.number]
         const key = `${cpu} ${id}`
@@ -193,13 +191,13 @@ export class Housekeeping {
           this.household.evict(cpu)
         }
         const reported = this.household.stuck({ name, id, cpu, where, ms }, this.evictsStuck ? evict : null)
-        // The CPU has answered just then. If the task keeps it again, that is to cost it all the same.
+        // The CPU has just answered. If the task keeps it again, it loses it after all.
         void reported.then(evicted => this.evictsStuck && !evicted && this.told.delete(key))
       }
     }
   }
 
-  /** The async tasks of a CPU: whose callback its event loop runs cannot be seen from outside. */
+  /** The async tasks of a CPU: which of them its event loop runs is not visible from outside. */
   private asyncJobsOn(cpu: number): number[] {
     const { i32, jobs } = this.view
     const found: number[] = []

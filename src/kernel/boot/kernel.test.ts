@@ -56,7 +56,7 @@ describe('every kind of function is a task:', () => {
 })
 
 describe('results and failures:', () => {
-  test('an error arrives as itself: its class, its message, its stack, and the place that spawned it', async () => {
+  test('an error arrives with its class, its message, its stack, and the place that spawned the task', async () => {
     const error = await failureOf(kernel.spawn(work.fails, ['no such row']))
     expect(error).toBeInstanceOf(RangeError)
     expect(error.message).toBe('no such row')
@@ -64,13 +64,13 @@ describe('results and failures:', () => {
     expect(error.stack).toMatch(/at task fails #\d+\n.*kernel\.test\.ts/)
   })
 
-  test('what structured clone can carry comes back equal', async () => {
+  test('a value that structured clone can copy comes back equal', async () => {
     const value = { map: new Map([[1, new Set(['a'])]]), date: new Date(5), big: 12n, cycle: {} as object }
     value.cycle = value
     expect(await kernel.spawn(work.echo, [value])).toEqual(value)
   })
 
-  test('a shared array is shared, and a value that cannot travel is named by its path', async () => {
+  test('a shared array is shared, and the error for a value that cannot travel names its path', async () => {
     const words = shared()
     const back = (await kernel.spawn(work.echo, [words])) as Int32Array
     back[0] = 7
@@ -88,28 +88,28 @@ describe('results and failures:', () => {
     expect(await task.then(value => value + 1)).toBe(5)
   })
 
-  test('a join with a time limit ends by that, and the task goes on', async () => {
+  test('a join ends at its time limit, and the task goes on', async () => {
     const task = kernel.spawn(work.naps, [60])
     expect((await failureOf(task.join({ timeout: 1 }))).name).toBe('TimeoutError')
     expect(await task).toBe('slept')
   })
 
-  test('the failure of a task that nobody joined is told, once, with its name', async () => {
+  test('the failure of an unjoined task is reported once, with its name', async () => {
     const told: unknown[] = []
     const stop = kernel.on('failure', failure => told.push(failure))
     kernel.spawn(work.fails, ['nobody asks'], { name: 'lonely' })
-    await until('the failure is told', () => told.length > 0)
+    await until('the failure is reported', () => told.length > 0)
     await new Promise(resolve => setTimeout(resolve, 20))
     stop()
     expect(told).toHaveLength(1)
     expect(told[0]).toMatchObject({ name: 'lonely', error: { message: 'nobody asks' } })
   })
 
-  test('so is that of a child whose parent has ended', async () => {
+  test('the failure of a child whose parent has ended is reported', async () => {
     const told: { error: unknown }[] = []
     const stop = kernel.on('failure', failure => told.push(failure))
     expect(await kernel.spawn(work.leavesChild, ['orphan'])).toBe('left')
-    await until('the failure is told', () => told.length > 0)
+    await until('the failure is reported', () => told.length > 0)
     stop()
     expect(told[0]).toMatchObject({ name: 'failsLater', error: { message: 'orphan' } })
   })
@@ -130,7 +130,7 @@ describe('inside a task:', () => {
     expect(child).toBe(id)
   })
 
-  test('task-local values are each task’s own, across its waits', async () => {
+  test('task-local values belong to one task, across its waits', async () => {
     const results = await Promise.all([3, 5, 7].map(turns => kernel.spawn(work.counts, [turns])))
     expect(results).toEqual([3, 5, 7])
   })
@@ -141,11 +141,11 @@ describe('inside a task:', () => {
     expect(words[0]).toBe(2)
   })
 
-  test('a child’s error is caught as itself', async () => {
+  test('a child’s error is caught with its class and message', async () => {
     expect(await kernel.spawn(work.catchesChild)).toEqual(['RangeError', 'in the child', true])
   })
 
-  test('a child’s time limit kills it, and a join’s does not', async () => {
+  test('a child’s time limit kills it, the time limit of a join does not', async () => {
     expect(await kernel.spawn(work.childWithLimit)).toBe('TimeoutError')
     expect(await kernel.spawn(work.joinWithLimit)).toEqual(['TimeoutError', 'slept'])
   })
@@ -158,8 +158,8 @@ describe('inside a task:', () => {
   })
 })
 
-describe('a task is steered:', () => {
-  test('stopped, it does not move; resumed, it goes on', async () => {
+describe('a task is controlled:', () => {
+  test('a stopped task makes no progress, a resumed one goes on', async () => {
     const words = shared()
     const task = kernel.spawn(work.ticks, [words])
     task.join().catch(() => undefined)
@@ -183,21 +183,21 @@ describe('a task is steered:', () => {
     expect(task.setPriority('high')).toBe(false)
   })
 
-  test('affinity says where it starts', async () => {
+  test('affinity decides where it starts', async () => {
     for (const cpu of [0, 1]) {
       const tasks = Array.from({ length: 10 }, () => kernel.spawn(work.where, [], { affinity: [cpu] }))
       expect(await Promise.all(tasks)).toEqual(Array.from({ length: 10 }, () => cpu))
     }
   })
 
-  test('affinity, priority and nice can change until it has started, and are told when it has ended', async () => {
+  test('affinity, priority and nice can change until it has started, and are reported when it has ended', async () => {
     const hogs = [0, 1].map(cpu => kernel.spawn(work.hog, [], { affinity: [cpu], priority: 'high' }))
     const task = kernel.spawn(work.where, [], { affinity: [0], priority: 'low' })
     expect(task.status).toMatchObject({ state: 'queued', cpu: null, priority: 'low', nice: 0, affinity: [0] })
     expect(task.setAffinity([1])).toBe(true)
     expect(task.setNice(3)).toBe(true)
     expect(task.setPriority('realtime')).toBe(true)
-    // It may run, and end, at any time from here on.
+    // It may run and end at any time from here on.
     const changed = { priority: 'realtime', nice: 3, affinity: [1] }
     expect(task.status).toMatchObject(changed)
     for (const hog of hogs) hog.kill()
@@ -206,7 +206,7 @@ describe('a task is steered:', () => {
     await Promise.allSettled(hogs)
   })
 
-  test('its status tells when it ran, for how long, and where', async () => {
+  test('its status shows when it ran, for how long, and where', async () => {
     const task = kernel.spawn(work.crunch, [1e6], { affinity: [1], name: 'cruncher', nice: 5 })
     await task
     const { started, ended, runTime, waitTime } = task.status
@@ -219,7 +219,7 @@ describe('a task is steered:', () => {
     expect(napper.status.switches).toBeGreaterThan(0)
   })
 
-  test('it is queued again when another has its CPU', async () => {
+  test('it is queued again when another task has its CPU', async () => {
     const words = shared()
     const first = kernel.spawn(work.ticks, [words], { affinity: [1] })
     await until('it ticks', () => Atomics.load(words, 0) > 0)
@@ -241,7 +241,7 @@ describe('a task is steered:', () => {
     while (performance.now() < release) states.add(task.status.state)
     Atomics.store(words, 1, 1)
     await holder
-    // Its times are published as it leaves its CPU, which is after it has said that it sleeps.
+    // Its times are published when it leaves its CPU, which is after it reports that it sleeps.
     await until('it has left its CPU', () => task.status.switches > 0)
     const { waitTime } = task.status
     await one.close({ abort: true })
@@ -250,24 +250,24 @@ describe('a task is steered:', () => {
   })
 })
 
-describe('a mistake is named, with what to do instead:', () => {
+describe('the error for a mistake says what to do instead:', () => {
   test.each<[string, () => unknown, RegExp]>([
     ['a function of this thread', () => kernel.spawn((() => 1) as never), /export it from a module/],
     ['no list of arguments', () => kernel.spawn(work.add, 1 as never), /the arguments are a list/],
     [
-      'a priority that is none',
+      'an unknown priority',
       () => kernel.spawn(work.add, [1, 2], { priority: 'urgent' as never }),
       /realtime, high/,
     ],
     [
-      'a CPU that there is not',
+      'a CPU that does not exist',
       () => kernel.spawn(work.add, [1, 2], { affinity: [9] }),
       /there is no CPU 9; the kernel has 0 to 1/,
     ],
     ['nice out of range', () => kernel.spawn(work.add, [1, 2], { nice: 40 }), /-20 to 19/],
     ['a negative time', () => kernel.spawn(work.add, [1, 2], { timeout: -1 }), /timeout: -1 is not a time/],
     [
-      'an export that is none',
+      'an export that does not exist',
       () => (work as Record<string, unknown>).subtract,
       /exports no function subtract; it exports add/,
     ],
@@ -278,12 +278,12 @@ describe('a mistake is named, with what to do instead:', () => {
   test.each<[string, KernelOptions, RegExp]>([
     ['no CPUs', { cpus: 0 }, /cpus: 0 is not a number of CPUs; give an integer from 1 to 64/],
     ['too many', { cpus: 65 }, /cpus: 65/],
-    ['a slice of nothing', { cpus: 1, slice: 0 }, /slice: 0 is not a slice/],
+    ['a slice of 0', { cpus: 1, slice: 0 }, /slice: 0 is not a slice/],
   ])('at boot, %s', async (_, options, message) => {
     await expect(Kernel.boot(options)).rejects.toThrow(message)
   })
 
-  test('a module that is not there, one that does not parse, and one that is relative to nothing', async () => {
+  test('a module that does not exist, one that does not parse, and one with a relative address', async () => {
     await expect(
       kernel.import(new URL('../../../testing/kernel/fixtures/missing.ts', import.meta.url)),
     ).rejects.toThrow(/cannot load .*missing\.ts: Cannot find module/)

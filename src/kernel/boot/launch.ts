@@ -6,8 +6,8 @@ import { runDefaults } from './rundefaults.ts'
 import type { KernelView } from './view.ts'
 
 /**
- * What the launcher (`heddle run`) has asked for in the environment: the program's kernels are put under a
- * policy without the program knowing.
+ * A boot under the launcher (`heddle run`), which puts the program's kernels under a policy by environment
+ * variables, without changing the program.
  *
  *   launcher                                 Kernel.boot in the program
  *   --------                                 --------------------------
@@ -15,12 +15,12 @@ import type { KernelView } from './view.ts'
  *   starts the program
  *                                            [1] the CPUs are started, stopped
  *                                            [2] each loads the policy
- *                                            [3] ordinary tasks are the policy's: the allowlist
+ *                                            [3] ordinary tasks move to the policy: the allowlist
  *                                            [4] the CPUs continue; boot resolves
  *                                            [5] at close, or at the end of the process: unloaded, counters printed
  */
 export const POLICY_VARIABLE = 'HEDDLE_POLICY'
-/** Which tasks it schedules, as JSON: an allowlist of names and modules. Not set: all. */
+/** The tasks that the policy schedules, as JSON: an allowlist of names and modules. Not set: all. */
 export const POLICY_TASKS_VARIABLE = 'HEDDLE_POLICY_TASKS'
 
 interface Globals {
@@ -33,7 +33,7 @@ interface Globals {
 
 const { process } = globalThis as unknown as Globals
 
-/** A kernel's boot under the launcher, or null: nobody has asked for one. */
+/** A kernel's boot under the launcher; null: there is no launcher. */
 export function launchOf(view: KernelView): Launch | null {
   const policy = process?.env?.[POLICY_VARIABLE]
   return policy === undefined || policy === '' ? null : new Launch(view, policyAddress(policy))
@@ -55,7 +55,7 @@ export class Launch {
     holdCpus(this.view.s)
   }
 
-  /** [2] to [4], when they have been. */
+  /** [2] to [4], after the CPUs were started. */
   async continue(): Promise<void> {
     try {
       const list = process?.env?.[POLICY_TASKS_VARIABLE]

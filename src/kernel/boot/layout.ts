@@ -21,24 +21,24 @@ import { Job } from '../spawn/job.ts'
 import { MODULE_TABLE_WORDS } from '../spawn/moduletable.ts'
 import { initializePublished, reservePublished } from '../../payload/codec.ts'
 
-/** How large the parts of a kernel's arena are. The same on every thread: it travels to each CPU. */
+/** The sizes of a kernel's arena. They are sent to each CPU: all threads have the same. */
 export interface KernelSizes {
   readonly cpus: number
-  /** How many tasks may live at once. */
+  /** The maximum of living tasks. */
   readonly tasks: number
-  /** Bytes for arguments and results on their way. */
+  /** Bytes for the payloads of arguments and results. */
   readonly heap: number
   readonly futexes: FutexSizes
-  /** Events that each thread's ring remembers. */
+  /** Events that each thread's ring keeps. */
   readonly events: number
-  /** Check lock order and the like. */
+  /** Check lock order and other invariants. */
   readonly debug: boolean
   readonly handoff: HandoffKnobs
 }
 
 /**
- * Where everything lies in a kernel's arena. Each thread makes its own: slabs remember where they found room
- * last.
+ * The layout of a kernel's arena. Each thread creates its own: slabs remember where they last found a free
+ * slot.
  */
 export interface KernelPlan {
   readonly sizes: KernelSizes
@@ -57,13 +57,10 @@ export interface KernelPlan {
   readonly words: number
 }
 
-/**
- * The thread that boots the kernel, as the kernel's locks and slabs know it: the first id that is not a
- * CPU's.
- */
+/** The id of the booting thread for kernel locks and slabs: the first one that is not a CPU's. */
 export const BOOTING_THREAD: number = CPU_MAX
 
-/** Slots of tasks that have ended and wait for their grace period, for each CPU and the booting thread. */
+/** Slots of ended tasks in their grace period, for each CPU and the booting thread. */
 const ENDED_TASKS = 512
 
 export function planKernel(sizes: KernelSizes): { plan: ArenaPlan; kernel: KernelPlan } {
@@ -102,7 +99,8 @@ export function planKernel(sizes: KernelSizes): { plan: ArenaPlan; kernel: Kerne
 }
 
 /**
- * The arena, made and marked. The scheduler's part is initialized by its first `Scheduler`, the rest here.
+ * Creates and marks the arena. The first `Scheduler` initializes the scheduler's part; the rest is
+ * initialized here.
  */
 export function createArena(sizes: KernelSizes): { arena: Arena; kernel: KernelPlan } {
   const { plan, kernel } = planKernel(sizes)
@@ -114,15 +112,15 @@ export function createArena(sizes: KernelSizes): { arena: Arena; kernel: KernelP
   return { arena, kernel }
 }
 
-/** What a CPU is told when it starts. */
+/** The data that a CPU starts with. */
 export interface CpuBoot {
   readonly sizes: KernelSizes
   readonly slice: number
   readonly space: Handle
   readonly arenaMapping: MappingHandles
   readonly code: CodeSource
-  /** Its event loop turns also while it has no task. */
+  /** Its event loop also turns while it has no task. */
   readonly turnsIdle: boolean
-  /** In a browser: what the program gave each CPU. Node has it in its worker_threads module. */
+  /** In a browser: the `workerData` of the program for each CPU. On Node it is in worker_threads. */
   readonly workerData?: unknown
 }

@@ -9,9 +9,9 @@ import type { KernelOptions } from './options.ts'
 
 /** A machine whose CPUs run the kernel's program. */
 export interface KernelMachine extends Machine {
-  /** What a CPU that died left has been repaired: it may be started again. */
+  /** The shared data of a dead CPU was repaired: it may be started again. */
   recovered(cpu: number): void
-  /** The kernel closes, and this CPU's thread does not end: nothing waits for it any more. */
+  /** The kernel closes, and this CPU's thread does not end: stops waiting for it. */
   abandon?(cpu: number): void
 }
 
@@ -29,13 +29,13 @@ export function isNode(): boolean {
   return globals.process?.versions?.node !== undefined
 }
 
-/** How many CPUs a kernel has by default. */
+/** The default number of CPUs of a kernel. */
 export function coreCount(): number {
   const os = globals.process?.getBuiltinModule?.('node:os') as { availableParallelism?(): number } | undefined
   return os?.availableParallelism?.() ?? globals.navigator?.hardwareConcurrency ?? 4
 }
 
-/** Makes the machine that the options ask for. */
+/** Creates the machine that the options ask for. */
 export async function makeMachine(
   arena: Arena,
   plan: KernelPlan,
@@ -55,7 +55,7 @@ export async function makeMachine(
   if (!isNode()) {
     for (const option of ['argv', 'env', 'execArgv', 'resourceLimits', 'trackUnmanagedFds'] as const) {
       if (options[option] !== undefined)
-        throw new TypeError(`${option}: a browser's workers have none; leave the option out`)
+        throw new TypeError(`${option}: not available in browsers; leave the option out`)
     }
     return await makeWebMachine(arena, plan, data)
   }
@@ -64,7 +64,7 @@ export async function makeMachine(
 
 /**
  * The module that each CPU imports first, so that 'use task' functions are compiled as they are loaded; null
- * where a build has done it.
+ * if a build has compiled them.
  */
 export function loaderUrl(): string | null {
   return isNode() ? (loader?.href ?? null) : null
@@ -80,7 +80,7 @@ async function makeWebMachine(arena: Arena, plan: KernelPlan, data: CpuBoot): Pr
   })
 }
 
-/** Throws where no kernel can be: shared memory is what it is made of. */
+/** Throws if this platform cannot run a kernel: it needs shared memory. */
 export function checkPlatform(): void {
   if (isNode()) return
   requireSharedMemory('Kernel.boot')

@@ -5,7 +5,7 @@ import type { CpuBoot, KernelPlan } from './layout.ts'
 import type { KernelMachine } from './machines.ts'
 import type { KernelOptions } from './options.ts'
 
-/** What a kernel takes of Node. Builds for browsers have machine/node/absent.ts in its place. */
+/** The part of a kernel that needs Node. Builds for browsers have machine/node/absent.ts instead. */
 
 /**
  * The module that compiles 'use task' functions as they are loaded: part of the package, imported by each
@@ -15,7 +15,7 @@ export const loader: URL | null = /* @__PURE__ */ besideUs(
   () => new URL('../../compiler/loading/installloader.ts', import.meta.url),
 )
 
-/** A bundle in CommonJS has no import.meta, unless the plugin has made it. */
+/** A CommonJS bundle has no import.meta, unless the plugin provides it. */
 function besideUs<T>(address: () => T): T {
   try {
     return address()
@@ -25,7 +25,8 @@ function besideUs<T>(address: () => T): T {
 }
 
 /**
- * The machine of Node's worker threads. Its module is imported here alone: no page loads node:worker_threads.
+ * Creates the machine of Node's worker threads. Only this module imports it, so that no page loads
+ * node:worker_threads.
  */
 export async function makeNodeMachine(
   arena: Arena,
@@ -37,7 +38,7 @@ export async function makeNodeMachine(
   return nodeMachineOf(NodeMachine, arena, plan, options, data)
 }
 
-/** The same with the machine's class at hand. */
+/** As `makeNodeMachine`, with the machine's class given. */
 export function nodeMachineOf(
   NodeMachine: new (options: NodeMachineOptions) => KernelMachine,
   arena: Arena,

@@ -5,112 +5,111 @@ import { checkOptions, type Kinds, type Known, refuseUnknown } from '../../corou
 import { FAIR_PRIORITY, makePriority, NICE_MAX, NICE_MIN } from '../../sched/core/priority.ts'
 import type { FutexSizes } from '../../futex/core/layout.ts'
 
-/** How a kernel is booted. Everything has a default. */
+/** The options of `Kernel.boot`. Each has a default. */
 export interface KernelOptions {
   /**
-   * Worker threads that run tasks: 1 to 64. As many as the machine has cores. Or `{ min, max, idle }`: the
-   * kernel starts with `min`, adds CPUs while tasks wait for one, and ends a CPU that had nothing to do for
-   * `idle` milliseconds.
+   * Worker threads that run tasks: 1 to 64. Default: the number of cores. Or `{ min, max, idle }`: the kernel
+   * starts with `min`, adds CPUs while tasks wait for one, and ends a CPU that was idle for `idle`
+   * milliseconds.
    */
   readonly cpus?: number | CpuRange
-  /** Milliseconds that a task runs before an equal gets its turn. 10. */
+  /** Milliseconds that a task runs before a task of equal priority gets its turn. Default: 10. */
   readonly slice?: number
   /**
-   * How many of the tasks that the booting thread spawns may have started on each CPU; the others wait for
-   * one to end, by priority. What tasks spawn is not counted. No limit by default.
+   * How many tasks spawned by the booting thread may be started on each CPU; the others wait for one to end,
+   * by priority. Tasks spawned by tasks do not count. Default: no limit.
    */
   readonly tasksPerCpu?: number
-  /** How many tasks may live at once. 65536. */
+  /** The maximum of living tasks. Default: 65536. */
   readonly tasks?: number
-  /** How many tasks may be on their way before `spawn` throws. As many as `tasks`. */
+  /** How many spawned tasks may be unfinished before `spawn` throws. Default: the value of `tasks`. */
   readonly queue?: number
-  /** Bytes of the arena for arguments and results on their way. 256 MiB; what is not used costs nothing. */
+  /**
+   * Bytes of the arena for the payloads of arguments and results. Default: 256 MiB; unused memory costs
+   * nothing.
+   */
   readonly heap?: number
   readonly futexes?: FutexSizes
-  /** Milliseconds that a killed task has to end before it costs its CPU. 1000. */
+  /** Milliseconds that a killed task has to end before it loses its CPU. Default: 1000. */
   readonly grace?: number
   /** What to do about a task that runs for too long without a safepoint. */
   readonly watchdog?: WatchdogOptions | false
-  /** Limits of each CPU's heap, as worker_threads has them. */
+  /** Limits of each CPU's heap, as in worker_threads. */
   readonly resourceLimits?: ResourceLimits
-  /** Node's flags for each CPU; those of this process by default. */
+  /** Node's flags for each CPU. Default: those of this process. */
   readonly execArgv?: readonly string[]
-  /** What follows the first two words of `process.argv` on each CPU. Node only. */
+  /** `process.argv` of each CPU after its first two entries. Node only. */
   readonly argv?: readonly unknown[]
   /**
-   * `process.env` of each CPU: a copy of this thread's by default; `SHARE_ENV` of node:worker_threads: the
-   * same object. Node only.
+   * `process.env` of each CPU. Default: a copy of this thread's. `SHARE_ENV` of node:worker_threads: the same
+   * object. Node only.
    */
   readonly env?: Readonly<Record<string, string | undefined>> | symbol
   /**
-   * A value that each CPU gets a copy of: `workerData` of node:worker_threads there, and `workerData()` of
-   * heddle.
+   * A value that each CPU gets a copy of: `workerData` of node:worker_threads on the CPU, and `workerData()`
+   * of heddle.
    */
   readonly workerData?: unknown
   /**
-   * Close the files that a CPU opened and left open, when it ends. True, as node:worker_threads has it. Node
-   * only.
+   * Close the files that a CPU opened and left open, when it ends. Default: true, as in node:worker_threads.
+   * Node only.
    */
   readonly trackUnmanagedFds?: boolean
   /**
-   * When a CPU lets its event loop turn. 'needed': while a task waits for something that only the event loop
-   * brings. 'always': also while it has no task, so that timers and sockets which a task left there go on.
-   * 'needed'.
+   * When a CPU runs its event loop. 'needed' (the default): while a task waits for an event of the event
+   * loop. 'always': also while it has no task, so that timers and sockets that a task left there stay active.
    */
   readonly eventLoop?: 'needed' | 'always'
   /**
-   * On Node: what CPUs compile although nothing in it says 'use task'. Packages by name (`'jpeg-js'`,
+   * On Node: code that CPUs compile although it does not contain 'use task'. Packages by name (`'jpeg-js'`,
    * `'@acme/*'`, `/^@acme\\//`), files and folders by an absolute path or a file: URL, `'all'`; `'!react'`
-   * leaves one out.
+   * excludes one.
    */
   readonly compile?: readonly (string | RegExp | URL)[] | 'all'
   /**
    * 'threads': CPUs are worker threads. 'simulated': virtual CPUs in this thread, in virtual time, by `seed`.
    */
   readonly machine?: 'threads' | 'simulated'
-  /** Of a simulated machine: the same seed gives the same run. */
+  /** For a simulated machine: the same seed gives the same run. */
   readonly seed?: number
-  /** Of a simulated machine: how far its CPUs may run apart, in virtual milliseconds. */
+  /** For a simulated machine: how far apart the clocks of its CPUs may be, in virtual milliseconds. */
   readonly skew?: number
   /**
-   * Events that each thread's ring remembers, for traces: a power of two, 16 or more; 0: it has none. 4096.
+   * Events that each thread's ring keeps for traces: a power of two, 16 or more; 0: no ring. Default: 4096.
    */
   readonly events?: number
-  /** Let `heddle top` of the same user look at this kernel and steer its tasks. On by default. */
+  /** Let `heddle top` of the same user inspect this kernel and control its tasks. Default: true. */
   readonly control?: boolean
-  /**
-   * How long a hand-off lock gives way before it waits for real. LH_YIELD_BUDGET and LH_FALLBACK_US go before
-   * it.
-   */
+  /** How long a hand-off lock yields before it sleeps. LH_YIELD_BUDGET and LH_FALLBACK_US take precedence. */
   readonly handoff?: HandoffKnobs
   /**
-   * Check the kernel's lock order, keep a record of who holds which lock, and throw into whoever would close
-   * a circle of waits.
+   * Check the kernel's lock order, record the holder of each lock, and throw into a task or thread that would
+   * close a cycle of waits.
    */
   readonly debug?: boolean
 }
 
-/** How many CPUs a kernel has, where the number changes with the work. */
+/** The number of CPUs of a kernel, if it changes with the work. */
 export interface CpuRange {
-  /** 0 to 64. 1. */
+  /** 0 to 64. Default: 1. */
   readonly min?: number
-  /** `min` to 64, at least 1. As many as the machine has cores, or `min` where that is more. */
+  /** `min` to 64, at least 1. Default: the number of cores, or `min` if that is more. */
   readonly max?: number
-  /** Milliseconds without a task before a CPU above `min` ends. 10000; Infinity: it stays. */
+  /** Milliseconds without a task before a CPU above `min` ends. Default: 10000; Infinity: it stays. */
   readonly idle?: number
 }
 
 export interface HandoffKnobs {
-  /** How often a task gives way before it waits for real. 32. */
+  /** How often a task yields before it sleeps. Default: 32. */
   readonly yieldBudget?: number
-  /** For how long, in microseconds. 100. */
+  /** For how long, in microseconds. Default: 100. */
   readonly fallbackUs?: number
 }
 
 export interface WatchdogOptions {
-  /** Milliseconds. 1000. */
+  /** Milliseconds. Default: 1000. */
   readonly limit?: number
-  /** Take its CPU from a task that is stuck, instead of only reporting it. */
+  /** Take the CPU from a stuck task, instead of only reporting it. */
   readonly evict?: boolean
 }
 
@@ -121,35 +120,37 @@ export interface ResourceLimits {
   readonly stackSizeMb?: number
 }
 
-/** A named level, or 4 (highest) to 251 (lowest): below 128 outranks every ordinary task, 128 is ordinary. */
+/**
+ * A named level, or 4 (highest) to 251 (lowest): less than 128 precedes every ordinary task, 128 is ordinary.
+ */
 export type TaskPriority = 'realtime' | 'high' | 'normal' | 'low' | 'idle' | number
 
 export interface SpawnOptions {
-  /** For people: in errors, reports and `heddle top`. The function's name by default. */
+  /** For errors, reports and `heddle top`. Default: the function's name. */
   readonly name?: string
   readonly priority?: TaskPriority
   /** -20 (most) to 19 (least): its share among ordinary tasks. */
   readonly nice?: number
-  /** Milliseconds that it runs before an equal gets its turn. The kernel's by default. */
+  /** Milliseconds that it runs before a task of equal priority gets its turn. Default: the kernel's. */
   readonly slice?: number
   /**
-   * Among equals of a priority above the ordinary ones: it gives way when its slice is over. By default it
+   * For a priority better than the ordinary ones: it yields to equals when its slice is over. By default it
    * runs until it waits.
    */
   readonly roundRobin?: boolean
-  /** The CPUs that it may start on; it stays on the one that it starts on. */
+  /** The CPUs that it may start on; it stays on the CPU where it starts. */
   readonly affinity?: readonly number[]
-  /** Kills it when it is aborted. */
+  /** Kills the task when it is aborted. */
   readonly signal?: AbortSignal
-  /** Milliseconds; then it is killed. */
+  /** Milliseconds; then the task is killed. */
   readonly timeout?: number
-  /** It belongs to nobody: its result is not kept, and it has no parent. A failure is reported. */
+  /** Its result is not kept, and it has no parent. A failure is reported. */
   readonly detached?: boolean
   /** It may be started again, with the same arguments, when its CPU dies. */
   readonly restartable?: boolean
   /**
-   * ArrayBuffers among the arguments that are moved instead of copied. From the booting thread also ports,
-   * and whatever else `postMessage` transfers: such a task's CPU is chosen when it is spawned.
+   * ArrayBuffers among the arguments that are moved instead of copied. On the booting thread also ports and
+   * other objects that `postMessage` transfers: the CPU of such a task is chosen when it is spawned.
    */
   readonly transfer?: readonly object[]
 }
@@ -162,7 +163,7 @@ const levels: Readonly<Record<Exclude<TaskPriority, number>, number>> = {
   idle: makePriority(60, 0),
 }
 
-/** The kernel's number for a priority. Throws a RangeError that says what there is. */
+/** The kernel's number for a priority. Throws a RangeError that lists the valid values. */
 export function priorityOf(priority: TaskPriority): number {
   if (typeof priority === 'number') {
     if (Number.isInteger(priority) && priority >= 4 && priority <= 251) return priority
@@ -172,7 +173,7 @@ export function priorityOf(priority: TaskPriority): number {
   )
 }
 
-/** The name of a priority, where it has one. */
+/** The name of a priority, if it has one. */
 export function priorityName(priority: number): TaskPriority {
   for (const [name, level] of Object.entries(levels)) if (level === priority) return name as TaskPriority
   return priority
@@ -218,19 +219,19 @@ function checkSlice(slice: unknown): void {
 
 function checkBoolean(name: string, value: unknown): void {
   if (value !== undefined && typeof value !== 'boolean')
-    throw new TypeError(`${name}: ${show(value)} is not true or false`)
+    throw new TypeError(`${name}: ${show(value)} is not a boolean; give true or false`)
 }
 
 export function checkSpawnOptions(options: SpawnOptions, cpus: number): void {
   if (typeof options !== 'object' || options === null) {
-    throw new TypeError(`options: ${show(options)} is not an object of spawn options`)
+    throw new TypeError(`options: ${show(options)} is not an object; give an object of spawn options`)
   }
   refuseUnknown('spawn(fn, args, options)', options, spawnOptions)
   const { name, nice, affinity, signal, timeout, transfer } = options
   if (transfer !== undefined && !Array.isArray(transfer))
-    throw new TypeError(`transfer: ${show(transfer)} is not a list of objects, as in [buffer]`)
+    throw new TypeError(`transfer: ${show(transfer)} is not a list of objects; give a list, as in [buffer]`)
   if (name !== undefined && typeof name !== 'string')
-    throw new TypeError(`name: ${show(name)} is not a string`)
+    throw new TypeError(`name: ${show(name)} is not a string; give a string`)
   if (nice !== undefined) checkNice(nice)
   const { slice, roundRobin, detached, restartable } = options
   if (slice !== undefined) checkSlice(slice)
@@ -240,15 +241,17 @@ export function checkSpawnOptions(options: SpawnOptions, cpus: number): void {
   if (affinity !== undefined) checkAffinity(affinity, cpus)
   if (timeout !== undefined) checkTime('timeout', timeout)
   if (signal !== undefined && typeof signal?.addEventListener !== 'function') {
-    throw new TypeError(`signal: ${show(signal)} is not an AbortSignal`)
+    throw new TypeError(
+      `signal: ${show(signal)} is not an AbortSignal; give the signal of an AbortController`,
+    )
   }
 }
 
-/** The options of a boot, checked, with every default in place. */
+/** The checked options of a boot, with all defaults. */
 export interface BootSettings {
-  /** The most that there can be. */
+  /** The maximum of CPUs. */
   readonly cpus: number
-  /** How many there are at first, and at least. */
+  /** The number of CPUs at the start, and the minimum. */
   readonly minCpus: number
   /** Milliseconds before an idle CPU above `minCpus` ends. */
   readonly idle: number
@@ -295,12 +298,14 @@ const handoffOptions: Kinds<HandoffKnobs> = { yieldBudget: 'number', fallbackUs:
 
 function checkObject(name: string, value: unknown): void {
   if (typeof value !== 'object' || value === null)
-    throw new TypeError(`${name}: ${show(value)} is not an object of sizes`)
+    throw new TypeError(`${name}: ${show(value)} is not an object; give an object of sizes`)
 }
 
 export function bootSettings(options: KernelOptions, cores: () => number): BootSettings {
   if (typeof options !== 'object' || options === null) {
-    throw new TypeError(`Kernel.boot(options): ${show(options)} is not an object of boot options`)
+    throw new TypeError(
+      `Kernel.boot(options): ${show(options)} is not an object; give an object of boot options`,
+    )
   }
   refuseUnknown('Kernel.boot(options)', options, kernelOptions)
   const { cpus, minCpus, idle } = cpuSettings(options.cpus, cores)
@@ -315,7 +320,7 @@ export function bootSettings(options: KernelOptions, cores: () => number): BootS
   checkTime('grace', grace)
   const { machine = 'threads' } = options
   if (machine !== 'threads' && machine !== 'simulated') {
-    throw new TypeError(`machine: ${show(machine)} is no machine; give 'threads' or 'simulated'`)
+    throw new TypeError(`machine: ${show(machine)} is not a machine; give 'threads' or 'simulated'`)
   }
   const asked = options.watchdog ?? {}
   if (asked !== false) checkOptions('watchdog', asked, watchdogOptions)
@@ -368,18 +373,18 @@ function cpuSettings(
   const { max = Math.max(min, most()) } = asked
   if (typeof max !== 'number' || !Number.isInteger(max) || max < Math.max(1, min) || max > CPU_MAX) {
     throw new RangeError(
-      `cpus.max: ${show(max)} is not a number of CPUs; give an integer from ${Math.max(1, min)}, as cpus.min says, to ${CPU_MAX}`,
+      `cpus.max: ${show(max)} is not a number of CPUs; give an integer from ${Math.max(1, min)} (because of cpus.min) to ${CPU_MAX}`,
     )
   }
   checkTime('cpus.idle', idle)
   return { cpus: max, minCpus: min, idle }
 }
 
-/** The options that are handed on to each CPU's thread. */
+/** Checks the options that are passed on to each CPU's thread. */
 function checkCpuOptions(options: KernelOptions): void {
   const { env, argv, execArgv, resourceLimits, trackUnmanagedFds, eventLoop = 'needed' } = options
   if (env !== undefined && typeof env !== 'symbol' && (typeof env !== 'object' || env === null)) {
-    throw new TypeError(`env: ${show(env)} is no environment; give an object of strings, or SHARE_ENV`)
+    throw new TypeError(`env: ${show(env)} is not an environment; give an object of strings, or SHARE_ENV`)
   }
   for (const [name, list] of Object.entries({ argv, execArgv })) {
     if (list !== undefined && !Array.isArray(list))
@@ -387,7 +392,7 @@ function checkCpuOptions(options: KernelOptions): void {
   }
   if (resourceLimits !== undefined && (typeof resourceLimits !== 'object' || resourceLimits === null)) {
     throw new TypeError(
-      `resourceLimits: ${show(resourceLimits)} is not an object of limits, as in { maxOldGenerationSizeMb: 512 }`,
+      `resourceLimits: ${show(resourceLimits)} is not an object; give limits, as in { maxOldGenerationSizeMb: 512 }`,
     )
   }
   checkBoolean('trackUnmanagedFds', trackUnmanagedFds)
@@ -396,7 +401,8 @@ function checkCpuOptions(options: KernelOptions): void {
 }
 
 /**
- * The patterns as texts, which travel to the CPUs (compiler/loading/selection.ts). Throws for what is none.
+ * The patterns as texts, which are sent to the CPUs (compiler/loading/selection.ts). Throws for an invalid
+ * pattern.
  */
 function compilePatterns(given: unknown): string[] {
   const patterns: unknown = given === 'all' ? ['all'] : given
@@ -410,7 +416,7 @@ function compilePatterns(given: unknown): string[] {
     }
     if (/^!?\.{1,2}(?:[/\\]|$)/.test(pattern)) {
       throw new TypeError(
-        `compile: a CPU cannot know what ${show(pattern)} is relative to; give new URL(${show(pattern)}, import.meta.url).href`,
+        `compile: ${show(pattern)} is relative, and a CPU cannot resolve it; give new URL(${show(pattern)}, import.meta.url).href`,
       )
     }
     return pattern
@@ -421,11 +427,11 @@ interface WithEnvironment {
   readonly process?: { readonly env?: Readonly<Record<string, string | undefined>> }
 }
 
-/** The environment's variables for hand-off, which `heddle run` sets. */
+/** The environment variables for hand-off, which `heddle run` sets. */
 export const YIELD_BUDGET_VARIABLE = 'LH_YIELD_BUDGET'
 export const FALLBACK_VARIABLE = 'LH_FALLBACK_US'
 
-/** What hand-off locks are told: by the environment, else by the options. */
+/** The settings of hand-off locks: from the environment, else from the options. */
 export function handoffKnobs({ handoff = {} }: KernelOptions): HandoffKnobs {
   const { env = {} } = (globalThis as WithEnvironment).process ?? {}
   const yieldBudget = knob('handoff.yieldBudget', YIELD_BUDGET_VARIABLE, env, handoff.yieldBudget)
@@ -447,7 +453,7 @@ function knob(
   if (value === undefined) return undefined
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 0) {
     const name = value === given ? `${option}: ${show(value)}` : `${variable}: ${show(said)}`
-    throw new RangeError(`${name} is not a whole number of 0 or more`)
+    throw new RangeError(`${name} is not a number; give an integer of 0 or more`)
   }
   return value
 }

@@ -7,10 +7,10 @@ import type { Browser } from 'puppeteer-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openBrowser } from '../../../test/matrix/browser.ts'
 
-/** The kernel in a real browser: the sources as they are, stripped of their types by the server. */
+/** The kernel in a real browser: the server only strips the types of the sources. */
 const root = resolve(import.meta.dirname, '../../..')
 
-/** Below the runner's own limit, so that it is told where. */
+/** Less than the runner's own limit, so that the error names the last step. */
 const SILENT_MS = 110_000
 
 let browser: Browser
@@ -30,12 +30,12 @@ async function source(path: string): Promise<string> {
   return (await transform(text, { loader: 'ts', target: 'esnext' })).code
 }
 
-/** Serves a page that runs the module, and resolves with what it tells. */
+/** Serves a page that runs the module. Resolves with its report. */
 function pageSays(module: string, headers: Record<string, string>): Promise<Record<string, unknown>> {
   return new Promise((said, failed) => {
     const steps: string[] = []
     const giveUp = (): void =>
-      failed(new Error(`the page fell silent after ${steps.join(', ') || 'nothing'}`))
+      failed(new Error(`the page reported nothing more after ${steps.join(', ') || 'its start'}`))
     AbortSignal.timeout(SILENT_MS).addEventListener('abort', giveUp)
     const serving = createServer((request, response) => {
       for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
@@ -84,7 +84,7 @@ const isolated = {
 }
 
 describe('in a browser', () => {
-  test('tasks run on Web Workers: every kind of function, children, failures, kills, CPUs that are replaced, and locks of dead ones', async () => {
+  test('tasks run on Web Workers: every kind of function, children, failures, kills, replaced CPUs, and locks of dead CPUs', async () => {
     expect(await pageSays('/testing/kernel/fixtures/page.ts', isolated)).toEqual({
       add: 3,
       naps: 'slept',
@@ -112,7 +112,7 @@ describe('in a browser', () => {
   }
 
   test.each(Object.keys(policies))(
-    'on a page that %s isolates, a task is given a canvas, a picture, a stream and a port',
+    'on a page isolated by %s, a task receives a canvas, a picture, a stream and a port',
     async policy => {
       expect(await pageSays('/testing/kernel/fixtures/transferpage.ts', policies[policy]!)).toEqual({
         isolated: true,
@@ -127,7 +127,7 @@ describe('in a browser', () => {
     },
   )
 
-  test('a page that is not isolated has coroutines, and an error that says how to isolate it', async () => {
+  test('a page that is not isolated has coroutines, and an error says how to isolate it', async () => {
     expect(await pageSays('/testing/kernel/fixtures/plainpage.ts', {})).toEqual({
       isolated: false,
       boot: expect.stringMatching(

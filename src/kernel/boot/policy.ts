@@ -24,7 +24,7 @@ import type { Task } from '../join/task.ts'
 import { TaskHandle } from '../join/taskhandle.ts'
 import type { KernelView } from './view.ts'
 
-/** Policies that are part of the package, by name. */
+/** Policies of the package, by name. */
 const builtIn: Readonly<Record<string, () => string>> = {
   handoff: () => new URL('../../handoff/policy.ts', import.meta.url).href,
   fifo: () => new URL('../../sched/ext/policies/fifo.ts', import.meta.url).href,
@@ -34,38 +34,38 @@ const builtIn: Readonly<Record<string, () => string>> = {
 
 export const policyNames: readonly string[] = Object.keys(builtIn)
 
-/** Whether this names a policy of the package's, or is an address. */
+/** Whether this names a policy of the package, or is an address. */
 export function isPolicy(policy: string): boolean {
   return builtIn[policy] !== undefined || URL.canParse(policy)
 }
 
 export interface PolicyOptions {
   /**
-   * 'all': every ordinary task is the policy's, new ones too. 'listed': only those that `allow` is given. An
-   * allowlist: those whose name or module it has, new ones too, and those that `allow` is given.
+   * 'all': the policy schedules every ordinary task, new ones too. 'listed': only those given to `allow`. An
+   * allowlist: those whose name or module it has, new ones too, and those given to `allow`.
    */
   readonly tasks?: 'all' | 'listed' | Allowlist
 }
 
 export const policyOptions: Known<PolicyOptions> = { tasks: true }
 
-/** The address of a policy module: one of the package's by name, else a file or URL. */
+/** The address of a policy module: one of the package by name, else a file or URL. */
 export function policyAddress(policy: URL | string): string {
   if (typeof policy !== 'string') return policy.href
   const known = builtIn[policy]
   if (known !== undefined) return known()
   if (URL.canParse(policy)) return new URL(policy).href
   throw new TypeError(
-    `policy: '${policy}' is none of ${policyNames.join(', ')}, and not a URL; give new URL('./mine.ts', import.meta.url)`,
+    `policy: '${policy}' is not one of ${policyNames.join(', ')}, and not a URL; give new URL('./mine.ts', import.meta.url)`,
   )
 }
 
 const LOOK_MS = 20
 
-/** A policy that schedules a kernel's tasks, from `kernel.loadPolicy` on until it is unloaded or ejected. */
+/** A policy that schedules a kernel's tasks, from `kernel.loadPolicy` until it is unloaded or ejected. */
 export class LoadedPolicy {
   readonly name: string
-  /** Resolves when it is over: unloaded, or ejected and why. */
+  /** Resolves when it has ended: unloaded, or ejected with a reason. */
   readonly ended: Promise<EjectReport>
   private readonly view: KernelView
   private readonly generation: number
@@ -82,7 +82,7 @@ export class LoadedPolicy {
     })
   }
 
-  /** Loads it on every CPU that runs, and gives it its tasks. Throws what is wrong with the module. */
+  /** Loads it on every running CPU, and moves its tasks to it. Throws if the module is invalid. */
   static async load(
     view: KernelView,
     href: string,
@@ -110,7 +110,7 @@ export class LoadedPolicy {
     loadPolicy(s, { name, href })
     const loaded = new LoadedPolicy(view, name, Atomics.load(i32, s.ext.record + ExtRecord.generation))
     while (loaded.isActive && !loaded.isEverywhere) await new Promise(resolve => setTimeout(resolve, 1))
-    // Not when it has ended: CPUs that are held cannot say goodbye before whoever holds them is told.
+    // Do not wait for its end: held CPUs call its `exit` only after they continue.
     if (!loaded.isActive) throw new Error(`policy '${name}': ${ejectReport(s).message}`)
     if (tasks === 'all') takeAllTasks(s)
     if (list !== null) {
@@ -138,16 +138,16 @@ export class LoadedPolicy {
     return this.view.isCpuActive(cpu)
   }
 
-  /** Ends it. Its tasks are ordinary ones again when this resolves, and every CPU has forgotten it. */
+  /** Ends it. When this resolves, its tasks are ordinary ones again, and every CPU has unloaded it. */
   async unload(): Promise<EjectReport> {
     if (this.isActive)
       unloadPolicy(this.view.s)
-      // Whoever waits for the end wants to see it.
+      // A caller waits for the end: the timer must keep the program alive.
     ;(this.timer as { ref?(): void }).ref?.()
     return await this.ended
   }
 
-  /** Gives it one task, of those that are not its own already. False: the policy or the task has ended. */
+  /** Moves one task to the policy. False: the policy or the task has ended. */
   allow(task: Task | ChildTask): boolean {
     const { s } = this.view
     let allowed = false
@@ -157,14 +157,14 @@ export class LoadedPolicy {
     return allowed
   }
 
-  /** Takes one task out of the policy's hands: it is an ordinary one again. False: the task has ended. */
+  /** Moves one task back: it is an ordinary one again. False: the task has ended. */
   disallow(task: Task | ChildTask): boolean {
     return this.withTask('disallow', task, record => disallowTask(this.view.s, record))
   }
 
   private withTask(what: string, task: unknown, act: (record: number) => void): boolean {
     if (!(task instanceof TaskHandle)) {
-      throw new TypeError(`${what}(${show(task)}): not a task; give what spawn returned`)
+      throw new TypeError(`${what}(${show(task)}): not a task; give the result of spawn`)
     }
     if (task.view.arena.buffer !== this.view.arena.buffer) {
       throw new TypeError(`${what}(task): task ${task.name} belongs to another kernel than the policy`)
@@ -188,7 +188,7 @@ export class LoadedPolicy {
   }
 }
 
-/** Tasks that were there before the policy. */
+/** Moves the listed tasks that exist already. */
 function giveListed(view: KernelView, nameOf: (job: number) => string): void {
   const { i32, jobs, s } = view
   for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
@@ -200,18 +200,18 @@ function giveListed(view: KernelView, nameOf: (job: number) => string): void {
   }
 }
 
-/** What hand-off locks of this kernel have done so far. */
+/** The counts of this kernel's hand-off locks so far. */
 export function handoffCounts(view: KernelView): HandoffCounts {
   return view.handoff.counts()
 }
 
-/** As a line for people. */
+/** Formats the counts in one line. */
 export function formatCounts(counts: HandoffCounts): string {
   return [
     `${counts.acquisitions} acquisitions`,
     `${counts.contended} contended`,
     `${counts.handedOff} handed off`,
-    `${counts.spun} had by looking on`,
+    `${counts.spun} acquired by spinning`,
     `${counts.fallbacks} fallbacks`,
     `${counts.hintMisses} hint misses`,
   ].join(', ')

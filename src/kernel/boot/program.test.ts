@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-/** Whole programs, each in a process of its own: what they print, and how they end. */
+/** Whole programs, each in its own process: their output and their exit. */
 interface Ended {
-  /** Or the signal that ended it. */
+  /** The exit code, or the signal that ended it. */
   readonly code: number | string | null
   readonly out: string
   readonly err: string
@@ -43,7 +43,7 @@ ${body}
 }
 
 describe('a program', () => {
-  test('that has finished exits by itself, though its kernel is not closed', async () => {
+  test('that has finished exits by itself, although its kernel is not closed', async () => {
     const ended = await run(`
       const kernel = await Kernel.boot({ cpus: 2 })
       const work = await kernel.import(workUrl)
@@ -52,7 +52,7 @@ describe('a program', () => {
     expect(ended).toEqual({ code: 0, out: '3\n', err: '' })
   })
 
-  test('is kept alive by a task that runs, and ends after it', async () => {
+  test('is kept alive by a running task, and ends after it', async () => {
     const ended = await run(`
       const kernel = await Kernel.boot({ cpus: 1 })
       const work = await kernel.import(workUrl)
@@ -72,7 +72,7 @@ describe('a program', () => {
     expect(ended).toEqual({ code: 0, out: 'left\noutlived\n', err: '' })
   })
 
-  test('closes its kernel where it leaves the block, with `await using`', async () => {
+  test('closes its kernel at the end of the block, with `await using`', async () => {
     const ended = await run(`
       {
         await using kernel = await Kernel.boot({ cpus: 1 })
@@ -84,7 +84,7 @@ describe('a program', () => {
     expect(ended).toEqual({ code: 0, out: 'slept\nclosed\n', err: '' })
   })
 
-  test('is not kept by a task that never ends, where it closes its kernel with a deadline before `await using` does', async () => {
+  test('is not kept alive by a task that never ends, if it closes its kernel with a deadline before `await using` does', async () => {
     const ended = await run(`
       {
         await using kernel = await Kernel.boot({ cpus: 1 })
@@ -111,7 +111,7 @@ describe('a program', () => {
     expect(ended).toEqual({ code: 'SIGINT', out: '', err: '' })
   })
 
-  test('that does not join a task which fails ends with its error, and the place that spawned it', async () => {
+  test('that does not join a failing task ends with its error, and the place that spawned the task', async () => {
     const ended = await run(`
       const kernel = await Kernel.boot({ cpus: 1 })
       const work = await kernel.import(workUrl)
@@ -138,7 +138,7 @@ describe('a program', () => {
     expect(ended).toEqual({ code: 0, out: '42 999989\n', err: '' })
   })
 
-  test('sees what a task prints while the task still runs, and ends though one left a timer behind', async () => {
+  test('shows the output of a running task, and ends although a task left a timer', async () => {
     const ended = await run(`
       const kernel = await Kernel.boot({ cpus: 1 })
       const work = await kernel.import(workUrl)
@@ -157,7 +157,7 @@ describe('a program', () => {
     expect(ended).toEqual({ code: 0, out: 'line 0\nline 1\nline 2\nline 3\nline 4\nseen\n', err: '' })
   })
 
-  test('gives each CPU its own flags and limits', async () => {
+  test('passes flags and limits to each CPU', async () => {
     const ended = await run(`
       const kernel = await Kernel.boot({ cpus: 1, execArgv: ['--no-warnings'], resourceLimits: { maxOldGenerationSizeMb: 64 } })
       const work = await kernel.import(workUrl)

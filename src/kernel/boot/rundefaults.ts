@@ -3,19 +3,19 @@ import type { KernelOptions } from './options.ts'
 import type { VirtualTimers } from './virtualtimers.ts'
 
 /**
- * What whoever started the program has said about its kernels: `heddle run --cpus 2 --slice 5 program.ts`. It
- * goes before what the program says. Kept under a global symbol: the launcher and the program may have two
- * copies of this module.
+ * The settings of the launcher for the program's kernels: `heddle run --cpus 2 --slice 5 program.ts`. They
+ * take precedence over the program's options. Stored under a global symbol: the launcher and the program may
+ * have two copies of this module.
  */
 export interface RunDefaults {
   readonly options: Pick<KernelOptions, 'cpus' | 'slice' | 'machine' | 'seed'>
-  /** Of a run in virtual time: the program's own timers and clocks. */
+  /** For a run in virtual time: the program's timers and clocks. */
   readonly timers?: VirtualTimers
-  /** Hears what is otherwise printed for people when a kernel closes. */
+  /** Receives the report that is otherwise printed when a kernel closes. */
   readonly report?: (report: PolicyReport) => void
 }
 
-/** What a policy has to say at its end. */
+/** The final report of a policy. */
 export interface PolicyReport extends HandoffCounts {
   readonly policy: string
 }

@@ -10,7 +10,7 @@ type Work = typeof import('../../../testing/kernel/fixtures/work.ts')
 
 const workUrl = new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url)
 
-/** What only tests look at. */
+/** The kernel's internals. */
 function inside(kernel: Kernel): { booted: BootedKernel; machine: SimulatedMachine } {
   const { booted } = kernel as unknown as { booted: BootedKernel }
   return { booted, machine: booted.machine as SimulatedMachine }
@@ -21,7 +21,7 @@ interface Step {
   readonly size: number
   readonly priority: 'high' | 'normal' | 'low'
   readonly restartable: boolean
-  /** What is done to it, so many turns of the program later. */
+  /** An operation on the task, `after` turns of the program later. */
   readonly later: 'nothing' | 'kill' | 'stop and resume' | 'reprioritize'
   readonly turns: number
 }
@@ -42,7 +42,7 @@ interface Run {
   readonly settled: readonly number[]
 }
 
-/** Runs a program of so many tasks; `deaths` are the steps before which a CPU dies. */
+/** Runs a program of tasks; `deaths` are the steps before which a CPU dies. */
 async function run(
   seed: number,
   cpus: number,
@@ -110,7 +110,7 @@ async function run(
   )
   await kernel.close()
   expect(kernel.active).toBe(0)
-  // What the grace periods still hold back is freed when the last of them has passed.
+  // Records in their grace period are freed when the last of these has passed.
   expect(view.jobs.count(view.i32)).toBe(before.jobs)
   expect(view.heap.usedBlocks()).toBe(before.blocks)
   checkInvariants(view.s)
@@ -126,7 +126,7 @@ const programs = fc.record({
 const runs = Number(process.env.HEDDLE_RUNS ?? 25)
 
 describe('on simulated CPUs, for any program of tasks that are spawned, killed, stopped, resumed and reprioritized,', () => {
-  test('every task has one outcome, what it should be, and the arena is as it was', async () => {
+  test('every task has the right outcome, once, and the arena is as before', async () => {
     await fc.assert(
       fc.asyncProperty(programs, async ({ seed, cpus, steps }) => {
         const { log, settled } = await run(seed, cpus, steps, [])
@@ -154,7 +154,7 @@ describe('on simulated CPUs, for any program of tasks that are spawned, killed, 
     )
   })
 
-  test('though CPUs die under them: every task has one outcome, and what is restartable finishes', async () => {
+  test('when CPUs die: every task has one outcome, and restartable tasks finish', async () => {
     await fc.assert(
       fc.asyncProperty(
         programs,
@@ -164,8 +164,8 @@ describe('on simulated CPUs, for any program of tasks that are spawned, killed, 
           expect(settled).toEqual(steps.map(() => 1))
           for (const line of log) {
             const { restartable, kind, later } = steps[Number(line.split(' ')[0])]
-            // Its children may be lost while it lives: a family does not catch that. One that was killed need
-            // not start again.
+            // A child may be lost while its parent lives, which a family does not catch. A killed task need
+            // not restart.
             if (restartable && kind !== 'family' && later !== 'kill')
               expect(line).not.toContain('CpuLostError')
           }

@@ -3,15 +3,15 @@ import { runDefaults } from './rundefaults.ts'
 import { turn } from '../cpu/eventloopturn.ts'
 import type { VirtualTimers } from './virtualtimers.ts'
 
-/** Steps between two turns of the event loop: what the program does outside of tasks happens there. */
+/** Steps between two turns of the event loop, in which the program's code outside of tasks runs. */
 const STEPS_PER_TURN = 4096
 
-/** Turns without anything to do before the driver waits for real time to pass. */
+/** Turns without work before the driver waits for real time to pass. */
 const QUIET_TURNS = 64
 
 /**
- * Lets a simulated machine run whenever there is something for it to do. The program's own code runs between
- * two stretches of so many steps each: what it sees depends on the seed alone.
+ * Runs a simulated machine whenever it has work. The program's own code runs between two stretches of
+ * STEPS_PER_TURN steps each, so its view depends only on the seed.
  */
 export class SimulatedDriver {
   private readonly machine: SimulatedMachine
@@ -23,7 +23,7 @@ export class SimulatedDriver {
   private isClosed = false
   private wakeUp: (() => void) | null = null
 
-  /** `hasNews`: a task has ended, and whoever waits for it must hear of it now, not later in virtual time. */
+  /** `hasNews`: a task has ended, and its joiner must learn that now, not later in virtual time. */
   constructor(machine: SimulatedMachine, afterSteps: () => void, hasNews: () => boolean) {
     this.machine = machine
     this.afterSteps = afterSteps
@@ -32,7 +32,7 @@ export class SimulatedDriver {
     this.timers?.follow(machine)
   }
 
-  /** There may be something to do. */
+  /** The machine may have work. */
   kick(): void {
     this.isKicked = true
     this.wakeUp?.()
@@ -63,7 +63,7 @@ export class SimulatedDriver {
       if (quiet > QUIET_TURNS) await this.rest()
       await turn()
       quiet = this.machine.steps === before ? quiet + 1 : 0
-      // Whoever starts a CPU takes its first steps: what has come to be ready since is not idle.
+      // A kick that starts a CPU takes its first steps: a machine that made steps since is not idle.
       const isIdle = end === 'idle' && this.machine.steps === after
       if (isIdle && !this.isKicked && !this.waitsForOutside() && this.timers?.pending !== true) break
     }
@@ -71,9 +71,7 @@ export class SimulatedDriver {
     if (this.isKicked) this.kick()
   }
 
-  /**
-   * Lets some real time pass, unless there is something to do: then that happens in the next turn, as ever.
-   */
+  /** Lets some real time pass, unless there is work: that happens in the next turn. */
   private async rest(): Promise<void> {
     if (this.isKicked) return
     await new Promise<void>(resolve => {

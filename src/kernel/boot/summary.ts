@@ -1,22 +1,22 @@
 import { cpuAccount } from '../../sched/core/account.ts'
 import type { KernelView } from './view.ts'
 
-/** What a kernel has done since it was booted. As a string it is one line. */
+/** Figures of a kernel since its boot. As a string it is one line. */
 export class KernelSummary {
-  /** Tasks of the booting thread that have returned, thrown, or been killed or lost. */
+  /** Tasks of the booting thread that have ended in any way. */
   readonly completed: number
-  /** Those of them that have not returned. */
+  /** Those of them that did not return. */
   readonly failed: number
   /** Tasks that have not ended. */
   readonly active: number
-  /** CPUs now, and the most that there may be. */
+  /** CPUs now, and the maximum. */
   readonly online: number
   readonly cpus: number
   /** Milliseconds since the boot. */
   readonly uptime: number
-  /** Milliseconds that CPUs have run tasks, all together. */
+  /** Milliseconds that all CPUs together have run tasks. */
   readonly busyTime: number
-  /** The share of the time of `cpus` CPUs since the boot that tasks ran: 0 to 1. */
+  /** The share of the time of `cpus` CPUs since the boot in which tasks ran: 0 to 1. */
   readonly utilization: number
 
   constructor(

@@ -18,24 +18,24 @@ import type { KernelPlan } from './layout.ts'
 import type { BooterMail } from '../cpu/mail.ts'
 import { PayloadCodec } from '../../payload/codec.ts'
 
-/** Where a thread other than the first finds the kernel's futexes. */
+/** How a thread other than the first finds the kernel's futexes. */
 export interface FutexDomain {
   readonly space: number
   readonly arenaMapping: MappingHandles
 }
 
-/** What only the booting thread can do for a task handle or a lock of the kernel. */
+/** The services of the booting thread for task handles and kernel locks. */
 export interface Booter {
   /** Messages between that thread and the tasks. */
   readonly mail: BooterMail
-  /** A killed job gets so many milliseconds to end, and no more. */
+  /** Gives a killed job at most `ms` milliseconds to end. */
   limitGrace(job: number, ms: number): void
   reportDeadlock(deadlock: Deadlock): void
 }
 
 /**
- * The kernel as one thread sees it: the booting thread and every CPU have one. What is shared is in the
- * arena; this is where it lies, and what this thread keeps of its own.
+ * The kernel on one thread: the booting thread and every CPU have a view. The shared data is in the arena;
+ * the view knows its layout, and holds this thread's own data.
  */
 export class KernelView {
   readonly arena: Arena
@@ -53,11 +53,11 @@ export class KernelView {
   readonly allowlist: AllowlistReader
   /** Null on every thread but the booting one. */
   booter: Booter | null = null
-  /** The arena itself, as a buffer whose words can be waited at. */
+  /** The arena itself, as a mapped buffer whose words can be waited on. */
   readonly mapped: MappedBuffer
   private readonly jobTable: number
 
-  /** Without a domain, this is the thread that makes it. */
+  /** Without a domain, this thread creates it. */
   constructor(plan: KernelPlan, s: Scheduler, domain?: FutexDomain) {
     const { thread } = s
     this.arena = thread.arena
@@ -106,7 +106,10 @@ export class KernelView {
     this.i32[job + Job.task] = task
   }
 
-  /** The task is about to end: the job keeps its figures, and from here on neither leads to the other. */
+  /**
+   * Separates a task that is about to end from its job: the job keeps the task's figures, and from now on
+   * neither refers to the other.
+   */
   partJob(task: number, job: number): void {
     const { i32, f64 } = this
     const se = i32[task + TaskRecord.entity]
@@ -118,14 +121,14 @@ export class KernelView {
     Atomics.store(i32, job + Job.task, 0)
   }
 
-  /** The word of a job that others wait at until it has an outcome. */
+  /** The word of a job at which joiners wait for its outcome. */
   joinWord(job: number): FutexWord {
     return this.mapped.word(this.futexes.context, job + Job.outcome)
   }
 
   /**
-   * Calls `act` with the job's task, if it has not ended: inside, the task's record is not reused, though it
-   * may end. False: it has ended.
+   * Calls `act` with the job's task, if it has not ended. During the call the task's record is not reused,
+   * although the task may end. False: it has ended.
    */
   withTask(job: number, act: (task: number) => void): boolean {
     const { context } = this.futexes
@@ -140,10 +143,10 @@ export class KernelView {
     }
   }
 
-  /** Frees a job that has ended, with all that it owns. Its handle is stale from here on. */
+  /** Frees an ended job with all its payloads. Its handle is stale from now on. */
   freeJob(job: number): void {
     const { i32, codec } = this
-    assert(Atomics.load(i32, job + Job.outcome) !== 0, 'a job is freed when it has ended')
+    assert(Atomics.load(i32, job + Job.outcome) !== 0, 'only an ended job is freed')
     if (i32[job + Job.args] !== 0) codec.drop(job + Job.args)
     if (i32[job + Job.result] !== 0) codec.drop(job + Job.result)
     if (i32[job + Job.reason] !== 0) codec.drop(job + Job.reason)

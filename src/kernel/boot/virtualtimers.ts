@@ -1,16 +1,16 @@
 /**
  * The clocks and timers of a program that runs in virtual time: `performance.now`, `Date`, `Math.random`,
- * `setTimeout` and `setInterval` all answer from the simulated machine and the seed, so two runs do the same
+ * `setTimeout` and `setInterval` all depend on the simulated machine and the seed, so two runs do the same
  * things at the same times.
  *
- * While a machine runs, its driver moves the time: it fires what has become due, and lets the time jump to
- * the next timer when the machine is idle. While none runs, the timers move it themselves.
+ * While a machine runs, its driver advances the time: it fires due timers, and jumps to the next timer when
+ * the machine is idle. While no machine runs, the timers advance the time themselves.
  */
 export interface TimeSource {
   now(): number
 }
 
-/** What `Date` shows at the start of a run: the first moment of the year 2000. */
+/** `Date` at the start of a run: the first moment of the year 2000. */
 const EPOCH_MS = 946_684_800_000
 
 interface Timer {
@@ -28,14 +28,14 @@ export class VirtualTimers {
   private readonly defer: (call: () => void) => void
   private source: TimeSource | null = null
   private time = 0
-  /** How far the program's time is ahead of the clock that is followed. */
+  /** How far the program's time is ahead of the followed clock. */
   private ahead = 0
   private ids = 0
   private orders = 0
   private isPumping = false
   private random: number
 
-  /** `defer` calls after the event loop has gone round. */
+  /** `defer` calls its argument after one turn of the event loop. */
   constructor(seed: number, defer: (call: () => void) => void) {
     this.random = seed | 0
     this.defer = defer
@@ -47,7 +47,7 @@ export class VirtualTimers {
     return this.time
   }
 
-  /** A machine's time counts from here on; null: it has closed. */
+  /** Follows a machine's time from now on; null: the machine has closed. */
   follow(source: TimeSource | null): void {
     const now = this.now()
     this.source = source
@@ -55,7 +55,7 @@ export class VirtualTimers {
     this.pump()
   }
 
-  /** When the next timer is due, on the clock that is followed; Infinity: there is none. */
+  /** When the next timer is due, on the followed clock; Infinity: there is no timer. */
   get next(): number {
     return (this.earliest()?.due ?? Infinity) - this.ahead
   }
@@ -95,7 +95,7 @@ export class VirtualTimers {
     this.timers.delete(Number(id))
   }
 
-  /** 0 up to 1, by the seed. */
+  /** A number from 0 (included) to 1 (excluded), from the seed. */
   nextRandom(): number {
     this.random = (this.random + 0x6d2b_79f5) | 0
     let mixed = Math.imul(this.random ^ (this.random >>> 15), this.random | 1)
@@ -103,7 +103,7 @@ export class VirtualTimers {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 0x1_0000_0000
   }
 
-  /** Puts them in the place of the real ones. */
+  /** Replaces the real timers and clocks. */
   install(globals: Globals): void {
     const wallClock = globals.Date as typeof Date
     const now = (): number => Math.floor(EPOCH_MS + this.now())
@@ -156,7 +156,7 @@ export class VirtualTimers {
   }
 }
 
-/** As Node's Timeout, as far as programs use it. */
+/** The part of Node's Timeout that programs use. */
 class VirtualTimeout {
   private readonly timers: VirtualTimers
   private readonly id: number

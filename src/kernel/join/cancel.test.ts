@@ -21,7 +21,7 @@ afterAll(async () => {
 })
 
 describe('a kill is thrown into the task:', () => {
-  test('where it waits, and its finally runs before the result is there', async () => {
+  test('while it waits, and its finally runs before the result is delivered', async () => {
     const words = shared()
     const task = kernel.spawn(work.tidies, [words])
     await until('it waits', () => task.status.state === 'sleeping')
@@ -44,7 +44,7 @@ describe('a kill is thrown into the task:', () => {
     expect(words[0]).toBe(2)
   })
 
-  test('and neighbours on the same CPU are untouched', async () => {
+  test('and other tasks of the same CPU are not affected', async () => {
     const neighbours = Array.from({ length: 5 }, () => kernel.spawn(work.naps, [30], { affinity: [0] }))
     const victims = Array.from({ length: 5 }, () => kernel.spawn(work.hog, [], { affinity: [0] }))
     await until('all have started', () => victims.every(task => task.status.cpu === 0))
@@ -53,7 +53,7 @@ describe('a kill is thrown into the task:', () => {
     for (const end of await Promise.allSettled(victims)) expect(end.status).toBe('rejected')
   })
 
-  test('before it has started: it never does', async () => {
+  test('before it has started: it never starts', async () => {
     const hogs = [0, 1].map(cpu => kernel.spawn(work.hog, [], { affinity: [cpu], priority: 'high' }))
     const words = shared()
     const task = kernel.spawn(work.tidies, [words])
@@ -65,7 +65,7 @@ describe('a kill is thrown into the task:', () => {
     await Promise.allSettled(hogs)
   })
 
-  test('while it is stopped: it goes on to its end', async () => {
+  test('while it is stopped: it is resumed and ends', async () => {
     const task = kernel.spawn(work.naps, [1e9])
     await until('it waits', () => task.status.state === 'sleeping')
     task.stop()
@@ -73,7 +73,7 @@ describe('a kill is thrown into the task:', () => {
     expect((await failureOf(task)).how).toBe('thrown')
   })
 
-  test('one that catches it and returns has a result', async () => {
+  test('a task that catches it and returns has a result', async () => {
     const task = kernel.spawn(work.survives)
     await until('it waits', () => task.status.state === 'sleeping')
     task.kill()
@@ -81,7 +81,7 @@ describe('a kill is thrown into the task:', () => {
     expect(task.status).toMatchObject({ state: 'returned', killed: true })
   })
 
-  test('an async function sees it as its signal', async () => {
+  test('an async function receives it by its signal', async () => {
     const task = kernel.spawn(work.heedsSignal)
     await until('it waits', () => task.status.state === 'sleeping')
     task.kill('as asked')
@@ -89,7 +89,7 @@ describe('a kill is thrown into the task:', () => {
   })
 })
 
-test('a kill leaves a library as an exception would; with preemption off it arrives after the call', async () => {
+test('a kill leaves a library like an exception; with preemption off it arrives after the call', async () => {
   const library = await kernel.import<typeof import('../../../testing/kernel/fixtures/shieldwork.ts')>(
     new URL('../../../testing/kernel/fixtures/shieldwork.ts', import.meta.url),
   )
@@ -113,7 +113,7 @@ describe('a spawn’s own limits kill:', () => {
     expect(error.message).toBe('task slow: 10 ms have passed')
   })
 
-  test('its signal, with the very reason', async () => {
+  test('its signal, with the same reason object', async () => {
     const controller = new AbortController()
     const task = kernel.spawn(work.hog, [], { signal: controller.signal })
     await until('it runs', () => task.status.cpu !== null)
@@ -122,7 +122,7 @@ describe('a spawn’s own limits kill:', () => {
     expect(await failureOf(task)).toBe(reason)
   })
 
-  test('a signal that is aborted already', async () => {
+  test('a signal that was aborted before', async () => {
     const task = kernel.spawn(work.hog, [], { signal: AbortSignal.abort('at once') })
     await expect(task.join()).rejects.toBe('at once')
   })
@@ -143,7 +143,7 @@ describe('back-pressure:', () => {
 })
 
 describe('closing:', () => {
-  test('drains: what runs ends by itself, what comes later is refused', async () => {
+  test('drains: running tasks end by themselves, later spawns are refused', async () => {
     const closing = await Kernel.boot({ cpus: 1 })
     const { naps } = await closing.import<Work>(
       new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url),
@@ -156,7 +156,7 @@ describe('closing:', () => {
     await closing.close()
   })
 
-  test('aborts: what runs is killed, its finally runs, and says why', async () => {
+  test('aborts: running tasks are killed with the reason, and their finally runs', async () => {
     const closing = await Kernel.boot({ cpus: 1 })
     const { tidies } = await closing.import<Work>(
       new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url),
@@ -183,8 +183,8 @@ describe('closing:', () => {
 })
 
 describe('a task that does not end within the grace period', () => {
-  test('costs its CPU also where its record was that of another that was killed a moment ago', async () => {
-    // Looks are far apart, and the first is ours.
+  test('loses its CPU, also if its record belonged to another killed task shortly before', async () => {
+    // Polls are far apart, and the test makes the first.
     await using strict = await Kernel.boot({ cpus: 1, grace: 1000, watchdog: false })
     const { stubborn, tidies } = await strict.import<Work>(
       new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url),
@@ -204,7 +204,7 @@ describe('a task that does not end within the grace period', () => {
     expect(await failureOf(task)).toMatchObject({ how: 'evicted' })
   })
 
-  test('costs its CPU: it says so, its neighbours are lost, others are untouched, and a new CPU comes', async () => {
+  test('loses its CPU: it says so, other tasks of that CPU are lost, those of other CPUs go on, and a new CPU starts', async () => {
     await using strict = await Kernel.boot({ cpus: 2, grace: 30, watchdog: false })
     const its = await strict.import<Work>(
       new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url),
@@ -235,7 +235,7 @@ describe('a task that does not end within the grace period', () => {
 })
 
 describe('the watchdog', () => {
-  test('names a task without safepoints', async () => {
+  test('reports a task without safepoints', async () => {
     await using watched = await Kernel.boot({ cpus: 1, watchdog: { limit: 30 } })
     const its = await watched.import<Work>(
       new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url),
@@ -247,11 +247,11 @@ describe('the watchdog', () => {
     expect(told).toEqual([
       expect.objectContaining({ name: 'long', id: task.id, cpu: 0, where: 'task', evicted: false }),
     ])
-    // Where it is: the inspector stops it for a moment.
+    // The inspector pauses it to read its stack.
     expect((told[0] as { stack: string }).stack).toMatch(/^ {4}at stuck \(.*fixtures\/work\.ts:\d+:\d+\)$/)
   })
 
-  test('takes its CPU from it, on request', async () => {
+  test('takes its CPU away, on request', async () => {
     await using watched = await Kernel.boot({ cpus: 1, watchdog: { limit: 30, evict: true } })
     const its = await watched.import<Work>(
       new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url),
@@ -264,7 +264,7 @@ describe('the watchdog', () => {
     expect(await watched.spawn(its.add, [1, 2])).toBe(3)
   })
 
-  test('takes its CPU from it the next time, if the CPU had answered while the stack was taken', async () => {
+  test('takes its CPU away the next time, if the CPU answered while its stack was read', async () => {
     await using watched = await Kernel.boot({ cpus: 1, watchdog: { limit: 30, evict: true } })
     const its = await watched.import<typeof import('../../../testing/kernel/fixtures/mortalwork.ts')>(
       new URL('../../../testing/kernel/fixtures/mortalwork.ts', import.meta.url),
@@ -283,12 +283,12 @@ describe('the watchdog', () => {
   })
 })
 
-describe('a task whose CPU dies under it', () => {
+describe('a task whose CPU dies', () => {
   test.each([
     ['exit', 'exited', 'exited with code 3'],
     ['throw', 'uncaught error', 'uncaught error: outside of a task'],
     ['memory', 'out of memory', 'out of memory'],
-  ] as const)('by %s: is told why, or starts again', async (how, reason, words) => {
+  ] as const)('by %s: fails with the reason, or starts again', async (how, reason, words) => {
     await using mortal = await Kernel.boot({ cpus: 1, resourceLimits: { maxOldGenerationSizeMb: 48 } })
     const its = await mortal.import<Work>(
       new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url),
@@ -311,7 +311,7 @@ describe('a task whose CPU dies under it', () => {
     expect(restarts).toBe(1)
   })
 
-  test('has others on the same CPU that had not started: they run elsewhere', async () => {
+  test('does not affect tasks of its CPU that had not started: they run elsewhere', async () => {
     await using mortal = await Kernel.boot({ cpus: 1 })
     const its = await mortal.import<Work>(
       new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url),
@@ -328,7 +328,7 @@ test.each([
   ['robust', { robust: true }],
   ['inheriting', { protocol: 'inherit' }],
 ] as const)(
-  'the wakeup of a kill that has been thrown already does not end the wait for a %s mutex in its finally',
+  'a late wakeup of a kill does not end the wait for a %s mutex in its finally',
   async (_, options) => {
     const words = shared()
     const mutex = new Mutex(options)
@@ -338,7 +338,7 @@ test.each([
     task.kill('enough')
     await until('it waits', () => Atomics.load(words, 1) === 1)
     const { view } = kernel.internals
-    // As (B) of taskwaiter.ts, late; more than once, because the task may be awake at that moment.
+    // As (B) of taskwaiter.ts, but late; repeated, because the task may be awake at that moment.
     const wakes = (): boolean => {
       let woke = false
       view.withTask(task.job, record => {

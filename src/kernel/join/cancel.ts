@@ -9,16 +9,16 @@ import { Job, KILL_ABORTED, KILL_CLOSED, KILL_TIMED_OUT, NOT_KILLED, OUTCOME_PEN
 import type { KernelView } from '../boot/view.ts'
 
 /**
- * Cancelling. The first kill of a job counts; it says why, then makes itself known to the task:
+ * Killing a job. The first kill counts. The killer stores the reason, then notifies the task:
  *
- *   who kills                                   the task's CPU
- *   ---------                                   --------------
- *   (A) killKind: NOT_KILLED -> mine, not said
- *   (B) reason stored, killKind = which         (D) begins the task: killKind is not NOT_KILLED: it ends unstarted
- *   (C) pending |= KILL; wakes it if it         (E) resumes it, or it stands at a safepoint, or is about to
- *       sleeps; reschedules its CPU                 wait: pending has KILL: throws, once
+ *   killer                                      the task's CPU
+ *   ------                                      --------------
+ *   (A) killKind: NOT_KILLED -> its thread id
+ *   (B) stores reason, then the kind            (D) begins the task: killKind is set: it ends unstarted
+ *   (C) pending |= KILL; wakes it if it         (E) the task is resumed, at a safepoint, or about to wait:
+ *       sleeps; reschedules its CPU                 pending has KILL: throws, once
  *
- * A task that was begun between (B) and (C) meets the kill at (E). A stopped one is continued, so that it can
+ * A task that began between (B) and (C) handles the kill at (E). A stopped task is continued, so that it can
  * end.
  */
 
@@ -39,7 +39,7 @@ export function requestKill(view: KernelView, job: number, kind: number, reason:
   return true
 }
 
-/** A reason that cannot travel is told in words. */
+/** A reason that cannot travel is replaced by a description. */
 function encodeReason(view: KernelView, reason: unknown): number {
   if (reason === undefined) return 0
   try {
@@ -53,7 +53,7 @@ function encodeReason(view: KernelView, reason: unknown): number {
   }
 }
 
-/** What a killed task is thrown, and what whoever joins it gets, unless they have the reason itself. */
+/** The error that is thrown into a killed task, and that its joiner gets, unless it has the reason itself. */
 export function killError(
   view: KernelView,
   job: number,

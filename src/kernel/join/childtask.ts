@@ -28,14 +28,16 @@ import { TaskHandle } from './taskhandle.ts'
 import type { KernelView } from '../boot/view.ts'
 import { currentTask } from '../cpu/taskwaiter.ts'
 
-/** A task, as the task that spawned it holds it. */
+/** The handle of a task in the task that spawned it. */
 export class ChildTask<T = unknown> extends TaskHandle implements PromiseLike<T> {
   /** @internal Called once, when its result has been taken. */
   onTaken: (() => void) | null = null
   private cleanup: (() => void) | null = null
   private taken: { readonly threw: boolean; readonly value: unknown } | null = null
 
-  /** Waits until it has ended, and gives what it returned or throws what it threw. Others run meanwhile. */
+  /**
+   * Waits until the child has ended. Returns its result or throws its error. Other tasks run in the meantime.
+   */
   join(options: WaitOptions = {}): Blocking<T> {
     return join(this, options)
   }
@@ -57,7 +59,7 @@ export class ChildTask<T = unknown> extends TaskHandle implements PromiseLike<T>
     return this.take()
   }
 
-  /** @internal In a browser, what its result refers to may be on its way. */
+  /** @internal In a browser, objects of its result may not have arrived yet. */
   missing(): Promise<unknown> | null {
     return this.job === 0 ? null : this.view.codec.missing(this.view.i32[this.job + Job.result])
   }
@@ -67,14 +69,14 @@ export class ChildTask<T = unknown> extends TaskHandle implements PromiseLike<T>
     return this.job !== 0 && Atomics.load(this.view.i32, this.job + Job.outcome) === OUTCOME_PENDING
   }
 
-  /** @internal What it returned; throws what it threw. The record is freed the first time. */
+  /** @internal Returns its result or throws its error. Frees the record the first time. */
   take(): T {
     this.taken ??= this.takeResult()
     if (this.taken.threw) throw this.taken.value
     return this.taken.value as T
   }
 
-  /** @internal The spawn's own limits, unlike those of a join, kill. */
+  /** @internal The limits of the spawn, unlike those of a join, kill the child. */
   watch(): void {
     const { signal } = this.options
     if (signal === undefined) return
@@ -84,10 +86,7 @@ export class ChildTask<T = unknown> extends TaskHandle implements PromiseLike<T>
     else signal.addEventListener('abort', onAbort, { once: true })
   }
 
-  /**
-   * @internal Run as a task of its own: kills the child when its time limit has passed, by the kernel's own
-   * timers.
-   */
+  /** @internal Runs as a task: kills the child when its time limit has passed, by the kernel's own timers. */
   *limit(handle: Handle, timeout: number): Generator<number, void, unknown> {
     const { view } = this
     const job = view.jobs.resolve(view.i32, handle)
@@ -143,7 +142,7 @@ function lostError(view: KernelView, job: number, name: string): CpuLostError {
   return new CpuLostError(name, view.i32[job + Job.cpu] - 1, loss)
 }
 
-/** Waits for a child to end. Each is its own twin: see src/coroutine/core/blocking.ts. */
+/** Waits for a child to end. Each form is its own twin: see src/coroutine/core/blocking.ts. */
 export const join: <T>(child: ChildTask<T>, options?: WaitOptions) => Blocking<T> = blocking(
   'join',
   function* (child: ChildTask<unknown>, options: WaitOptions = {}) {
@@ -155,7 +154,7 @@ export const join: <T>(child: ChildTask<T>, options?: WaitOptions) => Blocking<T
       const left = timeout === Infinity ? Infinity : deadline - child.view.s.now()
       if (left <= 0) throw timeoutError(`join of task ${child.name}`, timeout)
       const task = currentTask()
-      if (task === null) throw new Error('join: no task is running here')
+      if (task === null) throw new Error('join: no task is running on this thread; call it in a task')
       yield* child.view.futexes.wait(task, child.view.joinWord(child.job), OUTCOME_PENDING, {
         ...(left !== Infinity && { timeout: left }),
         ...(signal !== undefined && { signal }),

@@ -22,40 +22,40 @@ import type { Task } from './task.ts'
 import { turn } from '../cpu/eventloopturn.ts'
 import type { KernelView } from '../boot/view.ts'
 
-/** Looks at the completions in one turn of the event loop: a few microseconds. */
+/** Polls of the completions in one turn of the event loop: a few microseconds. */
 const LOOKS_PER_TURN = 64
 
-/** Milliseconds without anything to collect before the event loop is let sleep, at the most. */
+/** The longest time without completions before the event loop may sleep, in milliseconds. */
 const HOT_MS = 0.1
 
-/** A task that failed, and nobody had asked how it would end. */
+/** A task that failed, and that nothing had joined. */
 export interface UnjoinedFailure {
   readonly name: string
   readonly id: number
   readonly error: unknown
 }
 
-/** Who a collector tells what it has seen. */
+/** Receives the reports of a collector. */
 export interface CollectorListener {
   collected(): void
   failed(failure: UnjoinedFailure): void
   nameOf(job: number): string
-  /** Tasks run from now on; or none does any more. */
+  /** Tasks run from now on; or no task runs any more. */
   busy(): void
   idle(): void
 }
 
 /**
- * The booting thread's end of the completions: takes what has ended, settles its handles, and keeps the
- * program alive while anything has not.
+ * The booting thread's end of the completions: takes ended jobs, delivers their outcomes to the handles, and
+ * keeps the program alive while a job has not ended.
  */
 export class Collector {
-  /** Tasks of this thread whose results have not been taken. */
+  /** Tasks of this thread whose results were not delivered yet. */
   waiting = 0
-  /** Tasks of this thread that have ended, and those of them that have not returned. */
+  /** Tasks of this thread that have ended, and those of them that did not return. */
   completed = 0
   failed = 0
-  /** How a CPU that died did so, for the tasks that were lost with it. */
+  /** How each dead CPU died, for the tasks that were lost with it. */
   readonly deaths: Map<number, { readonly reason: string; readonly error?: unknown }> = new Map()
   private readonly view: KernelView
   private readonly mail: BooterMail
@@ -74,12 +74,12 @@ export class Collector {
     this.listener = listener
   }
 
-  /** Something has not ended, or has not been taken. */
+  /** A task has not ended, or its result was not delivered. */
   get isBusy(): boolean {
     return !this.isAbandoned && (this.waiting > 0 || this.active > 0)
   }
 
-  /** Resolves when nothing is left to collect. */
+  /** Resolves when all outcomes were delivered. */
   drained(): Promise<void> {
     if (!this.isBusy) return Promise.resolve()
     if (!this.isPumping) void this.pump()
@@ -102,15 +102,15 @@ export class Collector {
     if (!this.isPumping) void this.pump()
   }
 
-  /** Takes what has ended. Returns how many that were. */
+  /** Delivers the outcomes of ended jobs. Returns their number. */
   collect(): number {
     const { i32, completions } = this.view
     if (this.isAbandoned) return 0
     let collected = 0
     for (let job = completions.take(); job !== 0; collected++) {
       const next = i32[job + Job.next]
-      // It was given up while its CPU was about to store the outcome, or has a result of which something is
-      // on its way: soon.
+      // The handle was given up while the CPU was about to store the outcome, or objects of the result have
+      // not arrived yet: retry soon.
       const outcome = Atomics.load(i32, job + Job.outcome)
       if (outcome === OUTCOME_PENDING || !this.hasAll(job, outcome)) completions.push(job)
       else this.deliver(job, outcome)
@@ -120,9 +120,7 @@ export class Collector {
     return collected
   }
 
-  /**
-   * Whether all that a task sent has come: its messages, and its result. A dead CPU sends nothing any more.
-   */
+  /** Whether all messages of a task have arrived, and its result. A dead CPU sends nothing more. */
   private hasAll(job: number, outcome: number): boolean {
     const { i32, codec } = this.view
     const control = Atomics.load(i32, job + Job.control)
@@ -134,9 +132,9 @@ export class Collector {
   }
 
   /**
-   * No CPU will ever run again: every handle is settled with an error, whatever the arena says of its job;
-   * `errorOf` is told its name, and whether it had begun. Nothing is collected from here on. `collects`: what
-   * has ended is taken first, which needs the arena.
+   * No CPU will ever run again: every handle gets an error, whatever the arena says of its job. `errorOf`
+   * gets the task's name, and whether it had begun. No outcome is collected from now on. `collects`: first
+   * deliver the outcomes of ended jobs, which needs the arena.
    */
   abandon(errorOf: (name: string, started: boolean) => unknown, collects: boolean = true): void {
     if (collects) this.collect()
@@ -166,13 +164,13 @@ export class Collector {
     this.keepAlive = undefined
   }
 
-  /** Gives the handle of an ended job its result, and frees the record. */
+  /** Delivers the outcome of an ended job to its handle, and frees the record. */
   deliver(job: number, outcome: number = Atomics.load(this.view.i32, job + Job.outcome)): void {
     const { view } = this
     if (this.isAbandoned) return
     const index = view.jobs.indexOf(job)
     const task = this.handles[index]
-    assert(outcome !== OUTCOME_PENDING, 'only a job that has ended is settled')
+    assert(outcome !== OUTCOME_PENDING, 'only the outcome of an ended job is delivered')
     this.mail.forget(view.i32[job + Job.number])
     if (task === undefined) {
       this.deliverOrphan(job, outcome)
@@ -211,13 +209,13 @@ export class Collector {
     if (!task.isJoined && !wasWanted) this.reportLater(task, error)
   }
 
-  /** A job starts again: its handle tells, when recovery is over. */
+  /** The job starts again: its handle emits the event when recovery is over. */
   restarted(job: number): void {
     const task = this.handleOf(job)
     if (task !== undefined) queueMicrotask(() => task.emit('restart'))
   }
 
-  /** What whoever joins the job is thrown. */
+  /** The error that a joiner of the job gets. */
   failureOf(job: number, outcome: number, name: string, killReason?: unknown): unknown {
     const { i32, codec } = this.view
     const cpu = i32[job + Job.cpu] - 1
@@ -241,7 +239,9 @@ export class Collector {
       }
       default:
         if (pointer === 0)
-          return new Error(`task ${name} failed, and what it threw found no room in the arena`)
+          return new Error(
+            `task ${name} failed, and the arena had no room for its error; raise the option \`heap\` at boot`,
+          )
         try {
           return codec.decode(pointer)
         } catch (error) {
@@ -250,7 +250,7 @@ export class Collector {
     }
   }
 
-  /** A child that its parent gave up: nobody will ever ask, so its failure is told now. */
+  /** A child that its parent gave up: no joiner will come, so its failure is reported now. */
   private deliverOrphan(job: number, outcome: number): void {
     const { view } = this
     const id = view.i32[job + Job.number]
@@ -263,8 +263,7 @@ export class Collector {
   }
 
   /**
-   * It ended because someone who holds it said so: that is no failure to report. A time limit that passed is
-   * one.
+   * The holder of its handle ended it, so this is not a failure to report. A time limit that passed is one.
    */
   private wasWanted(job: number, outcome: number): boolean {
     const kind = this.view.i32[job + Job.killKind]
@@ -276,15 +275,15 @@ export class Collector {
   }
 
   private reportLater(task: Task<any>, error: unknown): void {
-    // Whoever awaits it in this turn still gets it.
+    // A joiner of the same turn still gets it.
     setTimeout(() => {
       if (!task.isJoined) this.listener.failed({ name: task.name, id: task.id, error })
     }, 0)
   }
 
   /**
-   * Turns the event loop for a while without letting it sleep. True: something came. In each turn it stays
-   * for a few microseconds, which is what a short task takes: a turn of the loop costs as much.
+   * Turns the event loop for a while without letting it sleep. True: an outcome arrived. Each turn polls for
+   * a few microseconds, which is the time of a short task and of a turn.
    */
   private async lookHot(ms: number): Promise<boolean> {
     if (ms === 0) return this.collect() > 0
@@ -298,8 +297,7 @@ export class Collector {
   }
 
   /**
-   * What has just ended often has a successor: the program gets a turn to spawn it before the loop is let
-   * sleep.
+   * An ended task often has a successor: the program gets a turn to spawn it before the event loop may sleep.
    */
   private async staysBusy(): Promise<boolean> {
     if (this.isBusy) return true
@@ -318,7 +316,7 @@ export class Collector {
         budget.succeeded()
         continue
       }
-      // Others collect too: there may be nothing left to wait for.
+      // Other callers collect too: there may be nothing left to wait for.
       if (!this.isBusy) continue
       budget.failed()
       const coming = this.view.completions.wait()

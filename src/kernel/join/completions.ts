@@ -4,9 +4,8 @@ import { LINE_WORDS } from '../../arena/memory/record.ts'
 import { Job } from '../spawn/job.ts'
 
 /**
- * The jobs that have ended and that the booting thread has still to see to: one list for all CPUs, newest
- * first, pushed by compare-exchange and taken whole. One wakeup serves all that have come by the time it is
- * noticed.
+ * The ended jobs that the booting thread still has to handle: one list for all CPUs, newest first, pushed by
+ * compare-exchange and taken whole. One wakeup serves all jobs that were pushed before it is noticed.
  *
  *   CPU                                      booting thread
  *   ---                                      --------------
@@ -14,9 +13,9 @@ import { Job } from '../spawn/job.ts'
  *   (B) asleep is 1: 0, and notify           (D) head is not 0: does not sleep
  *                                            waitAsync(asleep, 1)
  *
- * (A) before (B) and (C) before (D): whichever way they fall together, one sees the other. A CPU that dies
- * before (A) leaves a job with an outcome that is on no list: recovery, on the booting thread, takes the list
- * first and then finds such jobs by their outcome.
+ * (A) before (B) and (C) before (D): in every interleaving one side sees the other. A CPU that dies before
+ * (A) leaves a job with an outcome that is on no list: recovery, on the booting thread, takes the list first
+ * and then finds such jobs by their outcome.
  */
 const HEAD = 0
 const ASLEEP = LINE_WORDS
@@ -33,7 +32,7 @@ export class Completions {
     this.asleep = region.start + ASLEEP
   }
 
-  /** From any thread. Says whether the booting thread had to be woken. */
+  /** Called on any thread. Returns whether the booting thread had to be woken. */
   push(job: number): boolean {
     const { i32, head, asleep } = this
     let first = Atomics.load(i32, head)
@@ -49,7 +48,10 @@ export class Completions {
     return true
   }
 
-  /** Takes all, in the order in which they ended: the first, and each one's `next` leads on. 0: none. */
+  /**
+   * Takes all jobs in the order of their ends: returns the first, and `next` links the others. 0: there is
+   * none.
+   */
   take(): number {
     const { i32, head } = this
     if (Atomics.load(i32, head) === 0) return 0
@@ -68,7 +70,7 @@ export class Completions {
     return Atomics.load(this.i32, this.head) === 0
   }
 
-  /** Looks so many times, without leaving the thread. True: there is something. */
+  /** Polls `looks` times, without returning to the event loop. True: the list is not empty. */
   comesSoon(looks: number): boolean {
     for (let look = 0; look < looks; look++) {
       if (!this.isEmpty) return true
@@ -77,7 +79,7 @@ export class Completions {
     return false
   }
 
-  /** Booting thread only: a promise of the next push, or null: there is something now. */
+  /** Booting thread only: a promise of the next push; null: the list is not empty. */
   wait(): Promise<unknown> | null {
     const { i32, asleep } = this
     Atomics.store(i32, asleep, 1) // (C)
@@ -89,7 +91,7 @@ export class Completions {
     return waiting.async ? waiting.value : null
   }
 
-  /** Ends a wait from the booting thread itself. */
+  /** Ends a wait, on the booting thread itself. */
   interrupt(): void {
     const { i32, asleep } = this
     if (Atomics.exchange(i32, asleep, 0) !== 0) Atomics.notify(i32, asleep)

@@ -1,16 +1,14 @@
-/** The errors of tasks. Each has a `code`, and says which task it was. */
+/** The errors of tasks. Each has a `code`, and names its task. */
 
-/**
- * The task was killed, by `kill(reason)` or because the kernel closed; `cause` is the reason that was given.
- */
+/** The task was killed, by `kill(reason)` or because the kernel closed; `cause` is the reason. */
 export class TaskKilledError extends Error {
   override readonly name: string = 'TaskKilledError'
   readonly code: string = 'ERR_HEDDLE_TASK_KILLED'
   /** The task's name. */
   readonly task: string
   /**
-   * How it ended: 'thrown', the error was thrown into it and it ended by that; 'evicted', it was still there
-   * after the grace period, and its CPU was taken from it; 'unstarted', it had not run yet.
+   * How it ended. 'thrown': the error was thrown into it. 'evicted': it did not end within the grace period,
+   * and lost its CPU. 'unstarted': it had not run yet.
    */
   readonly how: 'thrown' | 'evicted' | 'unstarted'
 
@@ -23,32 +21,32 @@ export class TaskKilledError extends Error {
   }
 }
 
-/** How a task's CPU died, and what the task was doing then: the result of a lost job. */
+/** How a task's CPU died, and the state of the task then: the result of a lost job. */
 export interface CpuLoss {
   readonly reason: string
   readonly exitCode: number
   readonly was: string
-  /** What was thrown there, in words. */
+  /** The error that was thrown there, as text. */
   readonly error?: string
 }
 
-/** What is said where there was no room to say more. */
+/** Used when the arena had no room for the details. */
 export const unknownLoss: CpuLoss = { reason: 'terminated', exitCode: 1, was: 'running' }
 
-/** The CPU that ran the task died under it. */
+/** The CPU of the task died. */
 export class CpuLostError extends Error {
   override readonly name: string = 'CpuLostError'
   readonly code: string = 'ERR_HEDDLE_CPU_LOST'
   readonly task: string
-  /** Where it was: on this CPU. */
+  /** The CPU that it was on. */
   readonly cpu: number
-  /** What it was doing there: 'running', 'waiting for its turn', 'asleep', 'stopped', 'ending'. */
+  /** Its state on that CPU: 'running', 'waiting for its turn', 'asleep', 'stopped', 'ending'. */
   readonly was: string
   /** Why the CPU died: 'terminated', 'exited', 'out of memory', 'uncaught error'. */
   readonly reason: string
   readonly exitCode: number
 
-  /** `cause`: what was thrown on the CPU, where it is known. */
+  /** `cause`: the error that was thrown on the CPU, if it is known. */
   constructor(task: string, cpu: number, loss: CpuLoss, cause?: unknown) {
     const { reason, exitCode, was, error } = loss
     const told = cause === undefined ? error : describe(cause)
@@ -66,20 +64,20 @@ export class CpuLostError extends Error {
 }
 
 /**
- * A CPU has died by itself again and again, and is not started any more. `cause` is what was thrown there
- * last, where it is known.
+ * A CPU has died by itself repeatedly, and is not started again. `cause` is the last error that was thrown
+ * there, if it is known.
  */
 export class CrashLoopError extends Error {
   override readonly name: string = 'CrashLoopError'
   readonly code: string = 'ERR_HEDDLE_CRASH_LOOP'
   readonly cpu: number
-  /** Why it died, the last death last. */
+  /** The reasons of its deaths, the last one last. */
   readonly reasons: readonly string[]
   /** How many CPUs the kernel still has. */
   readonly left: number
 
   constructor(cpu: number, reasons: readonly string[], left: number, cause: unknown) {
-    const rest = left === 0 ? 'no CPU is left, and every task fails' : `${left} of the kernel’s CPUs are left`
+    const rest = left === 0 ? 'no CPU is left, so every task fails' : `${left} of the kernel’s CPUs are left`
     super(
       `CPU ${cpu} died ${reasons.length} times in a row and is not started again: ${reasons.at(-1)}; ${rest}`,
       cause === undefined ? undefined : { cause },
@@ -91,8 +89,8 @@ export class CrashLoopError extends Error {
 }
 
 /**
- * What a dead CPU left could not be repaired: a fault of the kernel, which `cause` names. The CPU is not
- * started again.
+ * The shared data of a dead CPU could not be repaired: a defect of the kernel, named by `cause`. The CPU is
+ * not started again.
  */
 export class RecoveryError extends Error {
   override readonly name: string = 'RecoveryError'
@@ -101,7 +99,7 @@ export class RecoveryError extends Error {
 
   constructor(cpu: number, cause: unknown) {
     super(
-      `what CPU ${cpu} left when it died could not be repaired: ${describe(cause)}; close the kernel and boot another one`,
+      `the data that CPU ${cpu} left when it died could not be repaired: ${describe(cause)}; close the kernel and boot another one`,
       { cause },
     )
     this.cpu = cpu
@@ -109,9 +107,9 @@ export class RecoveryError extends Error {
 }
 
 /**
- * The kernel has closed, and a CPU's thread is still there: it is in a call of the operating system that does
- * not return (a child process that is waited for, a file that nothing is written to), or a debugger has
- * stopped it. It runs no more JavaScript. The process ends when that call has returned.
+ * The kernel has closed, but a CPU's thread still exists: it is in a system call that does not return
+ * (waiting for a child process, reading a pipe), or a debugger has paused it. It runs no more JavaScript. The
+ * process ends when that call has returned.
  */
 export class ThreadLeftError extends Error {
   override readonly name: string = 'ThreadLeftError'
@@ -120,16 +118,16 @@ export class ThreadLeftError extends Error {
 
   constructor(cpu: number) {
     super(
-      `the kernel has closed, and the thread of CPU ${cpu} is still there: it is in native code that does not return, or a debugger has stopped it; end that call or resume the thread, or the process waits for it when it exits`,
+      `the kernel has closed, but the thread of CPU ${cpu} still exists: it is in native code that does not return, or a debugger has stopped it; end that call or resume the thread, or the process waits for it when it exits`,
     )
     this.cpu = cpu
   }
 }
 
 /**
- * The thread that booted the kernel left a call of it half done (its stack was full in the middle of a
- * spawn), and nothing can recover that thread: the kernel has ended. Every task fails with this, and so does
- * the next spawn. `cause` says what was left.
+ * The booting thread left a kernel call half done (its stack was full in the middle of a spawn), which cannot
+ * be repaired: the kernel has ended. Every task fails with this error, and so does the next spawn. `cause`
+ * names the call.
  */
 export class KernelFaultError extends Error {
   override readonly name: string = 'KernelFaultError'
@@ -140,7 +138,7 @@ export class KernelFaultError extends Error {
   }
 }
 
-/** As many tasks as the kernel was booted for are on their way. */
+/** The kernel has as many unfinished tasks as it was booted for. */
 export class SpawnQueueFullError extends Error {
   override readonly name: string = 'SpawnQueueFullError'
   readonly code: string = 'ERR_HEDDLE_SPAWN_QUEUE_FULL'
@@ -148,7 +146,7 @@ export class SpawnQueueFullError extends Error {
 
   constructor(limit: number) {
     super(
-      `spawn: ${limit} tasks have not ended yet, and that is as many as there may be; await kernel.ready before the next, or raise the option \`queue\` at boot`,
+      `spawn: ${limit} tasks have not ended yet, which is the limit; await kernel.ready before the next spawn, or raise the option \`queue\` at boot`,
     )
     this.limit = limit
   }
@@ -163,7 +161,7 @@ export class KernelClosedError extends Error {
   }
 }
 
-/** One line about a reason that may be anything. */
+/** A reason of any type in one line. */
 export function describe(reason: unknown): string {
   if (reason instanceof Error) return reason.message === '' ? reason.name : reason.message
   try {
@@ -173,7 +171,7 @@ export function describe(reason: unknown): string {
   }
 }
 
-/** The frames of a captured stack, and the line that leads to them. */
+/** Appends the frames of a captured stack to an error's, with a line that introduces them. */
 export function addOrigin(error: unknown, label: string, origin: { readonly stack?: string } | null): void {
   if (!(error instanceof Error) || typeof error.stack !== 'string') return
   const frames = (origin?.stack ?? '').split('\n').filter(line => /^\s+at /.test(line))
@@ -185,6 +183,6 @@ export function addOrigin(error: unknown, label: string, origin: { readonly stac
       enumerable: false,
     })
   } catch {
-    // Frozen: it keeps the stack that it was thrown with.
+    // A frozen error keeps its own stack.
   }
 }

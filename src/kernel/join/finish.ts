@@ -19,7 +19,7 @@ import { publishOutcome } from './outcome.ts'
 import type { CpuTask } from '../cpu/cputask.ts'
 import type { KernelView } from '../boot/view.ts'
 
-/** How a task came to its end. */
+/** How a task ended. */
 export interface Ending {
   readonly threw: boolean
   readonly value: unknown
@@ -27,7 +27,7 @@ export interface Ending {
   readonly isKill?: boolean
 }
 
-/** What `exit(value)` throws through a task: it ends as if it had returned the value. */
+/** `exit(value)` throws this through a task, which ends as if it had returned the value. */
 export class TaskExit {
   readonly value: unknown
 
@@ -37,13 +37,13 @@ export class TaskExit {
 }
 
 /**
- * The end of a task, on the CPU that runs it: the result becomes a payload, the job gets its outcome, the
- * kernel task ends. Returns what resume says to the CPU's loop.
+ * Ends a task, on its CPU: the result becomes a payload, the job gets its outcome, the scheduler's task ends.
+ * Returns the value that resume passes to the CPU's loop.
  *
- * In this order, so that a CPU which dies in the middle leaves something that recovery can tell apart:
- *   1. result stored      the job is PENDING, started on this CPU: lost
- *   2. job and task part  the same; the task is on this CPU, and has no job
- *   3. outcome            the job has ended, whether or not anyone has been told
+ * In this order, so that recovery can distinguish the states that a dying CPU leaves:
+ *   1. result stored           the job is PENDING, started on this CPU: lost
+ *   2. job and task separate   the same; the task is on this CPU, and has no job
+ *   3. outcome                 the job has ended, whether or not its joiner was notified
  *   4. the task exits
  */
 export function finishJob(
@@ -72,7 +72,7 @@ export function finishJob(
   return SWITCH_EXITS
 }
 
-/** Stores the payload of what it returned or threw; says which. */
+/** Stores the payload of its result or error. Returns the kind of outcome. */
 function storeResult(view: KernelView, job: number, ending: Ending, mail: CpuMail): number {
   const { codec, i32 } = view
   let { threw, value } = ending
@@ -94,14 +94,14 @@ function storeResult(view: KernelView, job: number, ending: Ending, mail: CpuMai
   return threw ? OUTCOME_THREW : OUTCOME_RETURNED
 }
 
-/** The payload of what a task returned; 0 where it goes as a message. */
+/** The payload of a task's result; 0 if it is sent as a message. */
 function resultWord(view: KernelView, job: number, value: unknown, mail: CpuMail): number {
   const { codec, i32 } = view
   if (!(value instanceof Moved)) return codec.encode(value, 'result')
   if (onlyBuffers(value.transfer)) return codec.encode(value.value, 'result', value.transfer)
   if ((i32[job + Job.control] & JOB_BOOTER) === 0) {
     throw new TypeError(
-      'move(value, transfer): another task spawned this one, and only ArrayBuffers can be given to it',
+      'move(value, transfer): another task spawned this one, and only ArrayBuffers can be moved to it; list only ArrayBuffers',
     )
   }
   mail.send({ kind: 'result', task: i32[job + Job.number], value: value.value }, value.transfer)
@@ -109,7 +109,7 @@ function resultWord(view: KernelView, job: number, value: unknown, mail: CpuMail
   return 0
 }
 
-/** A result that cannot travel makes the task fail with why; 0 where even that finds no room. */
+/** The error of a result that cannot travel; 0 if the arena has no room for it. */
 function encodeFailure(view: KernelView, error: unknown): number {
   try {
     return view.codec.encodeFailure(error)

@@ -12,12 +12,12 @@ import {
 import type { KernelView } from '../boot/view.ts'
 
 /**
- * Gives a job its outcome, once, and tells whoever waits for it. What belongs to it (`result`, `ended`) is
- * stored already. The job may be gone when this returns: whoever takes the result frees it.
+ * Gives a job its outcome, once, and wakes its joiners. `result` and `ended` are stored already. The job may
+ * be freed when this returns: a joiner that takes the result frees it.
  */
 export function publishOutcome(view: KernelView, job: number, outcome: number): void {
   const { i32, completions, futexes } = view
-  assert(Atomics.load(i32, job + Job.outcome) === OUTCOME_PENDING, 'a job has one outcome')
+  assert(Atomics.load(i32, job + Job.outcome) === OUTCOME_PENDING, 'a job gets one outcome')
   if ((Atomics.load(i32, job + Job.control) & JOB_BOOTER) !== 0) {
     countEnded(view, job)
     Atomics.store(i32, job + Job.outcome, outcome)
@@ -27,8 +27,8 @@ export function publishOutcome(view: KernelView, job: number, outcome: number): 
   // (A) of job.ts, before the outcome: a joiner that sees the outcome may free the record.
   const control = mark(i32, job, JOB_ENDED, JOB_DISOWNED, BY_ENDER)
   const word = view.joinWord(job)
-  // One that nobody holds is counted by the booting thread when it has seen to it: until then the kernel is
-  // not done.
+  // If nobody holds the handle, the booting thread counts the job when it has handled it: until then the
+  // kernel is active.
   if ((control & BY_ENDER) === 0) countEnded(view, job)
   Atomics.store(i32, job + Job.outcome, outcome)
   if ((control & BY_ENDER) !== 0) completions.push(job)
@@ -36,17 +36,14 @@ export function publishOutcome(view: KernelView, job: number, outcome: number): 
 }
 
 /**
- * Whoever holds the handle will not ask for the result: the booting thread sees to the job when it has ended.
+ * The holder of the handle will not take the result: the booting thread handles the job when it has ended.
  */
 export function disownJob(view: KernelView, job: number): void {
   const control = mark(view.i32, job, JOB_DISOWNED, JOB_ENDED, BY_OWNER) // (B) of job.ts
   if ((control & BY_OWNER) !== 0) view.completions.push(job)
 }
 
-/**
- * Sets a bit, and along with it `by` if the other bit is there already. Returns what `control` is then. Once
- * set, nothing changes.
- */
+/** Sets a bit, and with it `by` if the other bit is set already. Returns the new `control`. Idempotent. */
 function mark(i32: Int32Array, job: number, bit: number, other: number, by: number): number {
   const at = job + Job.control
   for (;;) {

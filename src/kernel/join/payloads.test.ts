@@ -25,7 +25,7 @@ afterEach(async () => {
 })
 afterAll(() => kernel.close())
 
-test('a value goes to a CPU and comes back as it was', async () => {
+test('a value sent to a CPU comes back equal', async () => {
   const value: Record<string, unknown> = {
     map: new Map<unknown, unknown>([['k', new Set([1, 2n ** 80n])]]),
     date: new Date(5),
@@ -42,7 +42,7 @@ test('a value goes to a CPU and comes back as it was', async () => {
   expect(arrived.self).toBe(arrived)
 })
 
-test('what cannot travel is named: an argument at the spawn, a result where it is awaited', async () => {
+test('an argument that cannot travel fails at the spawn, a result at the await, with its path', async () => {
   const spawn = (): unknown => kernel.spawn(work.echo, [{ options: { onDone: () => 1 } }])
   expect(spawn).toThrow(TypeError)
   expect(spawn).toThrow('args[0].options.onDone: a function')
@@ -51,7 +51,7 @@ test('what cannot travel is named: an argument at the spawn, a result where it i
   await expect(task).rejects.toThrow('result.list[1].callback: a function')
 })
 
-test('errors arrive as what they were, with everything in them', async () => {
+test('errors arrive with their class and all properties', async () => {
   const error = await kernel.spawn(work.throwsAll).catch((thrown: unknown) => thrown as AggregateError)
   expect(error).toBeInstanceOf(AggregateError)
   const { errors, cause, stack } = error as AggregateError
@@ -63,7 +63,7 @@ test('errors arrive as what they were, with everything in them', async () => {
   await expect(kernel.spawn(work.throwsFunction)).rejects.toThrow('threw a function')
 })
 
-test('a buffer in transfer is gone here, and whole there', async () => {
+test('a buffer in transfer is detached here, and arrives whole', async () => {
   const bytes = new Uint8Array([1, 2, 3])
   const task = kernel.spawn(work.sum, [bytes], { transfer: [bytes.buffer] })
   expect(bytes.buffer.detached).toBe(true)

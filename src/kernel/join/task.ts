@@ -11,20 +11,17 @@ const RESOLVED = 1
 const REJECTED = 2
 
 /**
- * A task, as the thread that booted the kernel holds it. It can be awaited: it gives what the function
- * returned, or throws what it threw.
+ * The handle of a task on the booting thread. It can be awaited: it resolves with the function's result, or
+ * rejects with its error.
  */
 export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
-  /** @internal Where it was spawned. */
+  /** @internal The place that spawned it. */
   readonly origin: { readonly stack?: string } | null
   private state: typeof WAITING | typeof RESOLVED | typeof REJECTED = WAITING
   private value: unknown = undefined
-  /** Made when someone asks how it ends. */
+  /** Created when the task is first joined. */
   private outcome: Outcome | null = null
-  /**
-   * What a kill from here was given, and what the spawn's own limits leave to be undone: few tasks have
-   * either.
-   */
+  /** The reason of a kill on this thread, and the cleanup of the spawn's limits: few tasks have either. */
   private extra: { killReason: unknown; cleanup: (() => void) | null } | null = null
 
   /** @internal */
@@ -57,7 +54,7 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
     return this.join().finally(onSettled)
   }
 
-  /** A promise of how it ends. With a signal or a timeout, only the wait ends by those: the task goes on. */
+  /** A promise of the task's result. A signal or a timeout ends only this wait: the task goes on. */
   join(options?: WaitOptions): Promise<T> {
     this.outcome ??= this.makeOutcome()
     const promise = this.outcome.promise as Promise<T>
@@ -65,8 +62,8 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
   }
 
   /**
-   * Sends a message to the task, which takes it with `receive()`; one that has not started finds it when it
-   * does. Copied as `postMessage` does; `transfer` lists what is moved instead. False: the task has ended.
+   * Sends a message to the task, which takes it with `receive()`. A task that is not started finds it when it
+   * starts. Copied as by `postMessage`; `transfer` lists objects to move instead. False: the task has ended.
    */
   post(value: unknown, transfer: readonly object[] = []): boolean {
     return this.view.booter?.mail.send(this, value, transfer) ?? false
@@ -79,17 +76,17 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
     return super.on(event as 'message', listener)
   }
 
-  /** @internal Someone has asked how it ends. */
+  /** @internal The task was joined. */
   get isJoined(): boolean {
     return this.outcome !== null
   }
 
-  /** @internal What a kill from here was given: the very object, not what travelled. */
+  /** @internal The reason of a kill on this thread: the same object, not a copy. */
   get killReason(): unknown {
     return this.extra?.killReason
   }
 
-  /** @internal Its result has come. */
+  /** @internal Its outcome has arrived. */
   settle(threw: boolean, value: unknown): void {
     this.state = threw ? REJECTED : RESOLVED
     this.value = value
@@ -113,7 +110,7 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
     return outcome
   }
 
-  /** The spawn's own limits: unlike those of a join, they kill. */
+  /** The limits of the spawn: unlike those of a join, they kill. */
   private watch(signal: AbortSignal | undefined, timeout: number | undefined): void {
     const onAbort = (): void => void this.killAs(KILL_ABORTED, signal?.reason)
     const cancel = startAlarm(timeout ?? Infinity, () => void this.killAs(KILL_TIMED_OUT, timeout))
@@ -127,7 +124,7 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
   }
 }
 
-/** A promise of how a task ends. */
+/** A promise of a task's result. */
 class Outcome {
   readonly promise: Promise<unknown>
   resolve!: (value: unknown) => void

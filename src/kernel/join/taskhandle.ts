@@ -30,7 +30,7 @@ import {
 } from '../boot/options.ts'
 import type { KernelView } from '../boot/view.ts'
 
-/** What a task is doing, or what became of it. */
+/** The present state of a task, or how it ended. */
 export type TaskState =
   | 'queued'
   | 'running'
@@ -46,19 +46,19 @@ export interface TaskStatus {
   readonly id: number
   readonly name: string
   readonly state: TaskState
-  /** The CPU that it is on, or was on last; null: it has not started. */
+  /** Its present or last CPU; null: it has not started. */
   readonly cpu: number | null
   readonly priority: TaskPriority
   readonly nice: number
   readonly affinity: readonly number[]
-  /** It was killed, whether or not it has ended by that. */
+  /** It was killed, whether or not it has ended. */
   readonly killed: boolean
-  /** How often it was started: more than once only where it is restartable. */
+  /** How often it was started: more than once only if it is restartable. */
   readonly starts: number
   /** Milliseconds since boot; null: not yet. */
   readonly started: number | null
   readonly ended: number | null
-  /** Milliseconds on a CPU, and runnable without one. */
+  /** Milliseconds on a CPU, and runnable without a CPU. */
   readonly runTime: number
   readonly waitTime: number
   readonly switches: number
@@ -67,26 +67,25 @@ export interface TaskStatus {
 
 export type TaskEvent = 'stop' | 'resume' | 'kill' | 'restart' | 'end' | 'message'
 
-/** How a task is killed. */
 export interface KillOptions {
   /**
-   * Milliseconds that it has to end before it costs its CPU; those of the boot by default. 0: it costs its
-   * CPU now. Heeded on the thread that booted the kernel.
+   * Milliseconds that the task has to end before it loses its CPU. Default: the `grace` of the boot. 0: it
+   * loses its CPU now. Only the booting thread honours it.
    */
   readonly grace?: number
 }
 
 const killOptions: Known<KillOptions> = { grace: true }
 
-/** What can be done to a task from anywhere: its handle, wherever that is held. */
+/** The common part of `Task` and `ChildTask`. */
 export abstract class TaskHandle {
   readonly name: string
   readonly id: number
   /** @internal */
   readonly view: KernelView
-  /** @internal Its job; 0 once the result has been taken. */
+  /** @internal Its job; 0 once the outcome was delivered. */
   job: number
-  /** @internal What was known of it when the handle gave up the job. */
+  /** @internal The last figures of the job, from when the handle released it. */
   last: JobFigures | null = null
   /** @internal */
   readonly options: SpawnOptions
@@ -102,8 +101,8 @@ export abstract class TaskHandle {
   }
 
   /**
-   * Asks the task to end: `reason` is thrown into it at its next wait or safepoint, as the cause of a
-   * TaskKilledError. False: it has ended already, or was killed before.
+   * Asks the task to end: a TaskKilledError with `reason` as its cause is thrown into it at its next wait or
+   * safepoint. False: it has ended, or was killed before.
    */
   kill(reason?: unknown, options: KillOptions = {}): boolean {
     refuseUnknown('kill(reason, options)', options, killOptions)
@@ -125,8 +124,8 @@ export abstract class TaskHandle {
   protected killed(_reason: unknown): void {}
 
   /**
-   * Takes it off its CPU until `resume`, at its next safepoint at the latest. False: it is stopped, or has
-   * ended.
+   * Takes the task off its CPU until `resume`, at its next safepoint at the latest. False: it is stopped, or
+   * has ended.
    */
   stop(): boolean {
     const { s } = this.view
@@ -140,7 +139,7 @@ export abstract class TaskHandle {
     return stopped
   }
 
-  /** Lets a stopped task go on. False: it is not stopped. */
+  /** Resumes a stopped task. False: it is not stopped. */
   resume(): boolean {
     const { s } = this.view
     let resumed = false
@@ -164,9 +163,7 @@ export abstract class TaskHandle {
     return this.job !== 0 && this.view.withTask(this.job, task => setNice(this.view.s, task, nice))
   }
 
-  /**
-   * The CPUs that it may start on. One that has started stays where it is. False: it has started, or ended.
-   */
+  /** Sets the CPUs that it may start on. A started task stays on its CPU. False: it has started, or ended. */
   setAffinity(cpus: readonly number[]): boolean {
     const { view } = this
     checkAffinity(cpus, view.plan.sizes.cpus)
@@ -177,7 +174,7 @@ export abstract class TaskHandle {
       if (Atomics.load(view.i32, this.job + Job.cpu) !== 0) return
       view.i32[this.job + Job.affinity] = low
       view.i32[this.job + Job.affinity + 1] = high
-      // Off its queue and on again: a queue is chosen by the new mask.
+      // Dequeue and enqueue it: the new mask chooses the queue.
       const queued = schedulerStop(view.s, task)
       setAffinity(view.s, task, low, high)
       if (queued) schedulerContinue(view.s, task)
@@ -186,13 +183,13 @@ export abstract class TaskHandle {
     return changed
   }
 
-  /** What it is doing right now. */
+  /** Its present state. */
   get status(): TaskStatus {
     const { last } = this
     return last === null ? this.readStatus() : this.statusOf(last, stateOf(last))
   }
 
-  /** Calls `listener` whenever that happens to the task; what is returned ends it. */
+  /** Calls `listener` at each such event of the task. Returns a function that removes it. */
   on(event: 'message', listener: (value: any) => void): () => void
   on(event: TaskEvent, listener: () => void): () => void
   on(event: TaskEvent, listener: (value?: any) => void): () => void {
@@ -209,7 +206,7 @@ export abstract class TaskHandle {
     if (heard !== undefined) for (const listener of heard) listener(value)
   }
 
-  /** @internal Before the handle gives up the record. */
+  /** @internal Called before the handle releases the record. */
   keepStatus(): void {
     this.last = figuresOf(this.view, this.job)
     this.job = 0
@@ -231,14 +228,14 @@ export abstract class TaskHandle {
       if (figures.outcome !== OUTCOME_PENDING) return
       state = 'queued'
       const isOnCpu = Atomics.load(i32, se + Entity.onCpu) !== 0
-      // One that was told to stop runs on until its next safepoint.
+      // A task that is asked to stop runs on until its next safepoint.
       if (i32[task + TaskRecord.stopped] !== 0 && !isOnCpu) state = 'stopped'
       else if (i32[se + Entity.woken] !== 0 && isSleeping(Atomics.load(i32, task + TaskRecord.state)))
         state = 'sleeping'
       else if (isOnCpu) state = 'running'
     })
     if (isThere) return this.statusOf(figures, state)
-    // Parted, perhaps since the record was read: only now it says what the task came to.
+    // Job and task have separated, perhaps since the record was read: only now the job has the final figures.
     const last = figuresOf(this.view, this.job)
     return this.statusOf(last, stateOf(last))
   }
@@ -268,7 +265,7 @@ export abstract class TaskHandle {
 }
 
 /**
- * What the job's record says: all there is when its task has ended, and what is left when the record is
+ * The figures of the job's record: all that exists when its task has ended, and kept when the record is
  * freed.
  */
 interface JobFigures {

@@ -12,7 +12,7 @@ import type { KernelEvents } from '../boot/kernelevents.ts'
 import { CRASHES_MAX } from './recovery.ts'
 import { DEATHS_MAX } from './restarts.ts'
 
-/** CPUs that die again and again: it is bounded, it is told, and the kernel can be closed. */
+/** CPUs that die repeatedly: the restarts are bounded and reported, and the kernel can be closed. */
 let folder: string
 let marker: string
 beforeEach(() => {
@@ -34,12 +34,12 @@ async function boot(cpus: number) {
   return { kernel, work, errors, deaths, breakIt: () => writeFileSync(marker, '') }
 }
 
-test('a CPU that dies on every start is given up and told of, and the others go on', async () => {
+test('a CPU that dies on every start is given up and reported, and the others go on', async () => {
   const { kernel, work, errors, deaths, breakIt } = await boot(2)
   await using _kernel = kernel
   breakIt()
   await failureOf(kernel.spawn(work.exits, [7], { affinity: [0] }))
-  await until('it is told', () => errors.length > 0)
+  await until('it is reported', () => errors.length > 0)
   const [error] = errors as CrashLoopError[]
   expect(error).toBeInstanceOf(CrashLoopError)
   expect(error).toMatchObject({ code: 'ERR_HEDDLE_CRASH_LOOP', cpu: 0, left: 1 })
@@ -50,7 +50,7 @@ test('a CPU that dies on every start is given up and told of, and the others go 
   expect(errors.length).toBe(1)
 })
 
-test('when no CPU is left every task fails with why, and so does the next spawn', async () => {
+test('when no CPU is left every task fails with the reason, and so does the next spawn', async () => {
   const { kernel, work, errors, breakIt } = await boot(1)
   await using _kernel = kernel
   breakIt()
@@ -75,7 +75,7 @@ test('close with a deadline ends while the CPUs die on every start, and each tas
   expect(error).toMatchObject({ how: 'unstarted' })
 })
 
-test('a restartable task that kills its CPU each time is lost in the end', async () => {
+test('a restartable task that kills its CPU each time is finally lost', async () => {
   const kernel = await Kernel.boot({ cpus: 2, watchdog: false })
   await using _kernel = kernel
   const work = await kernel.import<typeof Mortal>(
@@ -101,7 +101,7 @@ test('tasks that kill their CPU one after the other do not count as a crash loop
   expect(await kernel.spawn(work.echo, [1])).toBe(1)
 })
 
-test('a killed task that waits for its turn behind others does not cost its CPU', async () => {
+test('a killed task that waits for its turn does not lose its CPU', async () => {
   const kernel = await Kernel.boot({ cpus: 1, watchdog: false, grace: 100 })
   await using _kernel = kernel
   const work = await kernel.import<typeof Mortal>(
@@ -115,7 +115,7 @@ test('a killed task that waits for its turn behind others does not cost its CPU'
   const busy = kernel.spawn(work.turnsUntil, [shared, 2, 3])
   await until('the other has begun', () => Atomics.load(shared, 2) === 1)
   idle.kill('enough')
-  // Several grace periods: each look of the housekeeping finds it queued.
+  // Several grace periods: each poll of the watchdog finds it queued.
   for (let n = 0; n < 40; n++) await new Promise(resolve => setTimeout(resolve, 10))
   expect(deaths).toBe(0)
   expect(idle.status.state).toBe('queued')
@@ -125,7 +125,7 @@ test('a killed task that waits for its turn behind others does not cost its CPU'
   expect(deaths).toBe(0)
 })
 
-test('a job that a CPU was about to begin when it died is not held against the next CPU of that number', async () => {
+test('a job that a dying CPU was about to begin does not end the next CPU of that number', async () => {
   const kernel = await Kernel.boot({ cpus: 2, watchdog: false, grace: 50 })
   await using _kernel = kernel
   const work = await kernel.import<typeof Mortal>(
@@ -138,8 +138,8 @@ test('a job that a CPU was about to begin when it died is not held against the n
   const busy = kernel.spawn(work.turnsUntil, [shared, 0, 1], { affinity: [1] })
   await until('it has begun', () => Atomics.load(shared, 0) === 1)
   const queued = kernel.spawn(work.echo, [1], { affinity: [1], priority: 'idle' })
-  // What a CPU that dies between the two steps of `begin` leaves: its name in the job, and the task not
-  // bound.
+  // The state that a CPU leaves which dies between the two steps of `begin`: its number is in the job, and
+  // the task is not bound.
   const { job } = queued as unknown as { job: number }
   Atomics.store(view.i32, job + Job.cpu, 0 + 1)
   const back = new Promise(resolve => kernel.on('restart', resolve))
@@ -158,7 +158,7 @@ test.each([
   ['before', false],
   ['after', true],
 ] as const)(
-  'a CPU that dies while it ends a task that was killed before its start, %s job and task part, takes that task along',
+  'a CPU that dies while it ends a task killed before its start, %s job and task separate, takes that task along',
   async (_, after) => {
     const kernel = await Kernel.boot({ cpus: 1, watchdog: false, grace: 1e6 })
     await using _kernel = kernel
@@ -178,15 +178,14 @@ test.each([
     await busy
     expect(await kernel.spawn(work.echo, [2])).toBe(2)
     expect(deaths).toEqual(['exited 5'])
-    // Not more than before: the record of the task that imported the module may have been there still, and is
-    // gone by now.
+    // Not more than before: the record of the task that imported the module may be freed by now.
     const more = (): [string, number][] =>
       Object.entries(inUse(kernel)).filter(([what, n]) => n > before[what]!)
     await expect.poll(more).toEqual([])
   },
 )
 
-test('close with a deadline ends though a CPU died with a lock of the kernel, and this thread hears of it late', async () => {
+test('close with a deadline ends although a CPU died with a kernel lock, and this thread learns of it late', async () => {
   const kernel = await Kernel.boot({ cpus: 2, watchdog: false, grace: 50 })
   const work = await kernel.import<typeof Mortal>(
     new URL('../../../testing/kernel/fixtures/mortalwork.ts', import.meta.url),
@@ -196,13 +195,13 @@ test('close with a deadline ends though a CPU died with a lock of the kernel, an
   const queued = Array.from({ length: 20 }, (_, n) =>
     failureOf(kernel.spawn(work.rests, [shared], { affinity: [n % 2] })),
   )
-  // Only now: a spawn after it has the lock waits for that lock, and in this thread.
+  // Only now: a spawn after the CPU has the lock would wait for that lock, on this thread.
   Atomics.store(shared, 5, 1)
   Atomics.notify(shared, 5)
   await until('it has the lock', () => Atomics.load(shared, 7) === 1)
   const closing = kernel.close({ deadline: 1 })
   void kernel['booted'].machine.terminate(0)
-  // The event loop is late.
+  // Delays the event loop.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300)
   await closing
   for (const error of [await held, ...(await Promise.all(queued))])

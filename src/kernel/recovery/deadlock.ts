@@ -2,25 +2,24 @@ import { Counters, deadlockWord } from '../boot/counters.ts'
 import type { KernelView } from '../boot/view.ts'
 
 /**
- * A circle of waits is found by the thread that closes it, and the program is told on the thread that booted
- * the kernel.
+ * A deadlock is found by the thread that closes the cycle, and reported by the booting thread.
  *
- *   the finder                                the booting thread, now and then
- *   ----------                                --------------------------------
+ *   finder                                    booting thread, polling
+ *   ------                                    -----------------------
  *   its word is 0
  *   (A) its word = the message
- *   (B) deadlocks + 1                         (C) deadlocks has changed: takes what it finds in the words
+ *   (B) deadlocks + 1                         (C) deadlocks has changed: takes the messages from the words
  *
- * One that finds its word taken leaves it at that: the program is about to hear of a deadlock.
+ * A finder whose word is in use stores nothing: a deadlock is about to be reported anyway.
  */
 export interface Deadlock {
-  /** Who waits for what, who holds it, and where they are. */
+  /** The waiters, their locks, the holders, and their stacks. */
   readonly message: string
 }
 
-const NO_ROOM = 'deadlock: the arena has no room for who waits for whom'
+const NO_ROOM = 'deadlock: the arena has no room for its description; raise the option `heap` at boot'
 
-/** From any thread of the kernel. */
+/** Called on any thread of the kernel. */
 export function reportDeadlock(view: KernelView, message: string): void {
   if (view.booter !== null) {
     view.booter.reportDeadlock({ message })
@@ -33,7 +32,7 @@ export function reportDeadlock(view: KernelView, message: string): void {
   Atomics.add(i32, view.plan.counters.start + Counters.deadlocks, 1) // (B)
 }
 
-/** On the booting thread, when the count has changed: (C). */
+/** (C): called on the booting thread, when the count has changed. */
 export function takeDeadlocks(view: KernelView): Deadlock[] {
   const { i32, codec } = view
   const found: Deadlock[] = []
@@ -48,7 +47,7 @@ export function takeDeadlocks(view: KernelView): Deadlock[] {
   return found
 }
 
-/** What always fits says less. */
+/** Falls back to a message that always fits. */
 function encodeMessage({ codec }: KernelView, message: string): number {
   try {
     return codec.encode(message, 'message')

@@ -19,7 +19,7 @@ async function boot(options: KernelOptions = {}): Promise<{ kernel: Kernel; work
   const work = await kernel.import<Work>(
     new URL('../../../testing/kernel/fixtures/mortalwork.ts', import.meta.url),
   )
-  // The tasks that loaded it are gone.
+  // The tasks that loaded the module are gone.
   await until('nothing is left of the import', () => inUse(kernel).tasks === kernel.cpus)
   return { kernel, work }
 }
@@ -62,7 +62,7 @@ const ways: Record<string, Way> = {
 }
 
 describe.each(Object.entries(ways))('a CPU %s', (_, { reason, exitCode, message, options, kill }) => {
-  test('its started tasks are lost, the others run, and a new CPU takes its place', async () => {
+  test('its started tasks are lost, the others run, and a new CPU replaces it', async () => {
     const { kernel, work } = await boot(options)
     await using _kernel = kernel
     const before = inUse(kernel)
@@ -77,7 +77,7 @@ describe.each(Object.entries(ways))('a CPU %s', (_, { reason, exitCode, message,
       [lost, again, neighbour].every(({ status }) => status.state === 'sleeping'),
     )
     const culprit = kill(kernel, work)
-    // Behind it, and not started: they wait for a CPU that will never come to them.
+    // Queued behind it, and not started: their CPU will never run them.
     const unstarted = Array.from({ length: 20 }, (_value, index) =>
       kernel.spawn(work.echo, [index], { affinity: [0] }),
     )
@@ -100,7 +100,7 @@ describe.each(Object.entries(ways))('a CPU %s', (_, { reason, exitCode, message,
   })
 })
 
-test('who waits for a lost task on another CPU is told', async () => {
+test('a joiner of a lost task on another CPU gets its error', async () => {
   const { kernel, work } = await boot()
   await using _kernel = kernel
   const before = inUse(kernel)
@@ -114,7 +114,7 @@ test('who waits for a lost task on another CPU is told', async () => {
     task: 'child',
     cpu: 0,
     reason: 'terminated',
-    // It has said that it rests, and may be on its way there.
+    // It has said that it rests, but may not be asleep yet.
     was: expect.stringMatching(/^(asleep|running)$/),
     message: expect.stringMatching(
       /^task child was lost while it was (asleep|running): its CPU 0 died \(terminated\)$/,
@@ -123,13 +123,13 @@ test('who waits for a lost task on another CPU is told', async () => {
   await expect.poll(() => leftSince(kernel, before)).toEqual({})
 })
 
-test('who joins a task is told of its result though the CPU died before it could wake anyone', async () => {
+test('a joiner gets the result although the CPU died before it could wake it', async () => {
   const { kernel, work } = await boot()
   await using _kernel = kernel
   expect(await kernel.spawn(work.joinsIt, [], { affinity: [0] })).toBe(7)
 })
 
-test('the children of a lost task go on, and what they leave is given back', async () => {
+test('the children of a lost task go on, and their records are freed', async () => {
   const { kernel, work } = await boot()
   await using _kernel = kernel
   const before = inUse(kernel)
@@ -144,7 +144,7 @@ test('the children of a lost task go on, and what they leave is given back', asy
   await expect.poll(() => leftSince(kernel, before)).toEqual({})
 })
 
-test('a task that runs when its CPU dies says so, and one that waits behind it too', async () => {
+test('the error of a lost task says whether it was running or waiting for its turn', async () => {
   const { kernel, work } = await boot({ cpus: 1 })
   await using _kernel = kernel
   const shared = words()
@@ -158,7 +158,7 @@ test('a task that runs when its CPU dies says so, and one that waits behind it t
   expect(await failureOf(behind)).toMatchObject({ task: 'behind', was: 'stopped' })
 })
 
-test('a kernel whose every CPU dies at once goes on', async () => {
+test('a kernel goes on after all its CPUs died at the same time', async () => {
   const { kernel, work } = await boot({ cpus: 3 })
   await using _kernel = kernel
   const before = inUse(kernel)
@@ -175,7 +175,7 @@ test('a kernel whose every CPU dies at once goes on', async () => {
   await expect.poll(() => leftSince(kernel, before)).toEqual({})
 })
 
-test('a restartable task that was killed does not begin again', async () => {
+test('a killed restartable task does not restart', async () => {
   const { kernel, work } = await boot({ cpus: 1, grace: 1e6 })
   await using _kernel = kernel
   const shared = words()
@@ -198,7 +198,7 @@ test('a child that was bound to the dead CPU, and never started, is dropped once
   await expect.poll(() => leftSince(kernel, before)).toEqual({})
 })
 
-test('a recovery that fails is told, its CPU is given up, and the others go on', async () => {
+test('a failed recovery is reported, its CPU is given up, and the others go on', async () => {
   const { kernel, work } = await boot()
   const errors: Error[] = []
   const told: string[] = []
@@ -216,14 +216,14 @@ test('a recovery that fails is told, its CPU is given up, and the others go on',
   expect(errors[0]).toBeInstanceOf(RecoveryError)
   expect(errors[0]).toMatchObject({ name: 'RecoveryError', code: 'ERR_HEDDLE_RECOVERY', cpu: 0, cause })
   expect(errors[0].message).toMatch(/CPU 0 .*a block has no header.*close the kernel/)
-  // Some turns of the scheduler later it has not come back, and the other CPU has done the work.
+  // Some turns of the scheduler later it was not replaced, and the other CPU has done the work.
   for (let n = 0; n < 20; n++) expect(await kernel.spawn(work.echo, [n])).toBe(n)
   expect(told).toEqual(['death of 0'])
   expect(kernel.online).toBe(1)
   await kernel.close({ deadline: 1000 })
 })
 
-test('a module that is imported while no CPU is there is loaded by the first that comes', async () => {
+test('a module that is imported without any CPU is loaded by the first one that starts', async () => {
   const { kernel, work } = await boot({ cpus: 1 })
   await using _kernel = kernel
   const other = new Promise<ModuleView<Work>>(resolve => {
@@ -237,8 +237,8 @@ test('a module that is imported while no CPU is there is loaded by the first tha
   expect(await kernel.spawn((await other).echo, [2])).toBe(2)
 })
 
-describe('a thread that sees deaths, and waits for a living CPU that waits for a dead one,', () => {
-  /** CPUs 0 and 1 are alive, CPU 2 is gone; none of them does anything by itself. */
+describe('a thread that detects deaths and waits for a living CPU that waits for a dead one', () => {
+  /** CPUs 0 and 1 are alive, CPU 2 is gone; no CPU acts by itself. */
   async function still() {
     const { view, machine } = await makeKernel({ cpus: 3, watchdog: false }, () => {})
     const stuck = rescuer(view, { ...machine, cpus: 3, isGone: cpu => cpu === 2 } as Machine)
@@ -248,7 +248,7 @@ describe('a thread that sees deaths, and waits for a living CPU that waits for a
   }
   const tag = (cpu: number): number => cpu + 1
 
-  test('breaks the lock at which that one waits, and no other', async () => {
+  test('breaks the lock that this CPU waits for, and no other', async () => {
     const { view, machine, stuck, held, word } = await still()
     const { i32 } = view
     i32[held(1) + Lock.word] = tag(1)

@@ -38,54 +38,60 @@ import { respawnJob } from '../spawn/spawn.ts'
 import type { KernelView } from '../boot/view.ts'
 
 /**
- * A CPU has died, and nothing else does. On the booting thread, once it has been told; 1 and 2 before that,
- * where it blocks and so cannot be told: it may wait for the very lock that died with the CPU.
+ * Recovery of a dead CPU, and of nothing else. Runs on the booting thread after the death was reported; steps
+ * 1 and 2 earlier, if that thread blocks and so cannot receive the report: it may wait for a lock of the dead
+ * CPU.
  *
- *   1  the scheduler          its locks, queues, timers (src/sched/recovery/recovery.ts); the tasks that it had started are lost
- *   2  futexes and locks      its waits end; who waited for a lost task's locks gets them
- *   3  payloads               what it had encoded, or taken off, and had not passed on, is freed; and what its tasks were to send through channels
- *   4  jobs                   each by what its record says:
+ *   1  the scheduler          its locks, queues, timers (src/sched/recovery/recovery.ts); its started tasks
+ *                             are lost
+ *   2  futexes and locks      its waits end; waiters for the locks of lost tasks get them
+ *   3  payloads               those that it had encoded or taken, and not passed on, are freed; also those
+ *                             that its tasks sent through channels
+ *   4  jobs                   each by its record:
  *
- *      unsettled, the dead CPU's         it was being spawned. Started: it goes on, and nobody joins it. Not: it is dropped
- *      OUTCOME_PENDING, its task is lost         had not begun, or is JOB_RESTARTABLE: a new task. Else OUTCOME_LOST, or OUTCOME_EVICTED
- *      OUTCOME_PENDING, parted from its task     it was about to get its outcome: the same
- *      OUTCOME_PENDING, its task is elsewhere    the CPU had said that it begins it, and had not: it is not this CPU's any more
- *      ended, and not handed over        it is now; and whoever waits to join it is woken once more
- *      the dead CPU held its handle      nobody will join it
+ *      unpublished, of the dead CPU              it was being spawned. Started: it goes on
+ *                                               unjoined. Else: it is dropped
+ *      OUTCOME_PENDING, its task is lost         not begun, or JOB_RESTARTABLE: a new task.
+ *                                               Else OUTCOME_LOST, or OUTCOME_EVICTED
+ *      OUTCOME_PENDING, separated from its task  it was about to get its outcome: the same
+ *      OUTCOME_PENDING, its task is elsewhere    the CPU had stored its number and not begun
+ *                                               the task: the number is removed
+ *      ended, and not handed over                it is handed over now; and its joiners are woken once more
+ *      the dead CPU held its handle              no task will join it
  *
- *   5  the lost tasks end     their records come back
+ *   5  the lost tasks end     their records are freed
  *
- * What the kernel does about a job is done once: an outcome is stored once, by the CPU that the job says ran
- * it, and only a dead one's job is given one here.
+ * Each job is handled once: an outcome is stored once, by the CPU that ran the job, and only a dead CPU's job
+ * gets its outcome here.
  */
 export interface Recovery {
   /** Jobs that ended with their CPU. */
   readonly lost: number
-  /** Jobs that the CPU had begun, and that count its death by itself: CRASHES_MAX. */
+  /** Begun jobs whose CPU died by itself: they count towards CRASHES_MAX. */
   readonly crashed: number
-  /** Jobs that begin again, or at last. */
+  /** Jobs that get a new task. */
   readonly restarted: number
 }
 
 /**
- * So often a restartable job may have been on a CPU that died by itself (of an error, out of memory). It may
- * be the one that kills them: it is lost then. CPUs that were terminated do not count.
+ * A restartable job that was this often on a CPU that died by itself (an error, out of memory) is lost: it
+ * may be the cause. Terminated CPUs do not count.
  */
 export const CRASHES_MAX = 3
 
-/** Takes what has ended, and settles one job. The booting thread's collector. */
+/** Delivers the outcomes of ended jobs, or of one job: the booting thread's collector. */
 export interface JobCollector {
   collect(): number
   deliver(job: number): void
-  /** A job that had begun starts again. */
+  /** A begun job starts again. */
   restarted?(job: number): void
 }
 
-/** 1 and 2: nobody waits for the dead CPU any more. Returns the tasks that are lost with it, for the rest. */
+/** Steps 1 and 2: no thread waits for the dead CPU any more. Returns its lost tasks, for the other steps. */
 export function releaseDead(view: KernelView, dead: number): LostTask[] {
   const { context } = view.futexes
   const lostTasks = recoverScheduler(view.s, dead) // 1
-  // Its waits leave the queues before its locks are passed on: whoever gets one must be alive to take it.
+  // Its waits leave the queues before its locks are passed on: a new holder must be alive.
   recoverFutexes(context, dead) // 2
   for (const { task } of lostTasks) {
     view.handoff.forgetTask(task)
@@ -105,7 +111,7 @@ export function recoverCpu(
   const dead = death.cpu
   freeLeft(view)
   codec.recover(dead, visit => visitPayloads(view, visit)) // 3
-  // All that the dead CPU handed over is here now: what it has not is found below.
+  // Collects all jobs that the dead CPU handed over: the others are found below.
   collector.collect()
   const recovery = new JobRecovery(view, collector, death, lostTasks)
   recovery.run() // 4
@@ -114,17 +120,17 @@ export function recoverCpu(
     lostTasks.map(({ task }) => task),
     OUTCOME_LOST,
   ) // 5
-  // A kill that it was in the middle of is counted: whoever keeps the time of kills looks again.
+  // A kill in progress is counted, so that the watchdog checks again.
   Atomics.add(i32, view.plan.counters.start + Counters.kills, 1)
   s.rcu.runCallbacks(view.thread)
   return recovery
 }
 
 /**
- * For a thread that may wait for a dead CPU before its event loop can tell it of the death: what it does
- * then. `owner` is the thread that it waits for, at `lock`, or for a task to be off it (0). If that one is
- * alive it may itself wait for a dead one: at a lock (`rescueBehind`), or for a task to be off a dead CPU,
- * which nobody does who holds more than a pi lock.
+ * For a thread that may wait for a dead CPU before its event loop can learn of the death. `owner` is the
+ * thread that it waits for, at `lock`, or for a task to leave that CPU (0). If the owner is alive, it may
+ * itself wait for a dead CPU: at a lock (`rescueBehind`), or for a task to leave a dead CPU, which no thread
+ * does that holds more than a pi lock.
  */
 export function rescuer(
   view: KernelView,
@@ -132,7 +138,7 @@ export function rescuer(
 ): (owner: number, lock: number) => boolean {
   const { s, i32 } = view
   const heap = lockRank('heap')
-  // Who waits for a task to be off a CPU holds one of these at most.
+  // A thread that waits for a task to leave a CPU holds at most one of these.
   const anyPiLock = i32[s.queueOf(0) + RunQueue.idle] + Entity.piLock
   const isDead = (cpu: number): boolean => cpu >= 0 && cpu < machine.cpus && machine.isGone?.(cpu) === true
   const rescue = (dead: number, lock: number): void => {
@@ -155,9 +161,9 @@ export function rescuer(
 }
 
 /**
- * A CPU does the same, so that a lock of a dead CPU does not wait for the booting thread to break it. It
- * learns of deaths from memory (machine/core/deaths.ts), and asks for them. What has to be done with no lock
- * held comes at its next turn (`finishRescue`): waiters that begin their wait anew.
+ * The same on a CPU, so that a lock of a dead CPU does not depend on the booting thread. The CPU learns of
+ * deaths from shared words (machine/core/deaths.ts), and requests them. Work that needs all locks released
+ * comes at its next turn (`finishRescue`): waiters that restart.
  */
 export function rescueOnCpu(view: KernelView): void {
   const { s, i32 } = view
@@ -184,14 +190,14 @@ export function rescueOnCpu(view: KernelView): void {
 }
 
 /**
- * What the waiters of dead sleepers had to send, or had been handed. One that its sleeper was about to take
- * is freed with what that thread had.
+ * Frees the blocks that the waiters of dead sleepers were to send, or had received. A block that a sleeper
+ * was about to take is freed with the payloads of its thread.
  */
 function freeLeft({ codec, heap, futexes }: KernelView): void {
   for (const block of futexes.context.orphanedBlocks.splice(0)) if (heap.isAtRest(block)) codec.free(block)
 }
 
-/** Every word of a record that may have a payload. */
+/** Visits every word of a record that may hold a payload. */
 function visitPayloads(view: KernelView, visit: (at: number) => void): void {
   const { jobs, i32 } = view
   for (let thread = 0; thread <= view.plan.sizes.cpus; thread++) visit(deadlockWord(view, thread))
@@ -212,8 +218,8 @@ class JobRecovery implements Recovery {
   private readonly death: CpuDeath
   private readonly dead: number
   /**
-   * The task that the CPU was ending, already parted from its job; 0: none. At most one, and so is such a
-   * job.
+   * The task that the CPU was ending, already separated from its job; 0: none. There is at most one, and at
+   * most one such job.
    */
   private parted = 0
   /** The lost tasks by their jobs. */
@@ -243,7 +249,7 @@ class JobRecovery implements Recovery {
   private see(job: number): void {
     const { i32, codec } = this.view
     if (Atomics.load(i32, job + Job.killKind) === -(this.dead + 1)) {
-      // It had not said why yet: nobody has been told of that kill.
+      // The killer had not stored the reason yet: no thread has seen that kill.
       codec.drop(job + Job.reason)
       Atomics.store(i32, job + Job.killKind, NOT_KILLED)
     }
@@ -255,9 +261,9 @@ class JobRecovery implements Recovery {
       const task = Atomics.load(i32, job + Job.task)
       const isParted = here && (task === 0 || task === this.parted)
       if (lost !== undefined || isParted) this.lose(job, lost)
-      // The CPU had only put its name there, and the task is queued elsewhere. A name left there would cost
-      // the next CPU of that number its life, each time that the job's grace period ends (housekeeping.ts).
-      // By compare-exchange: the task may have begun elsewhere.
+      // The CPU had only stored its number, and the task is queued elsewhere. That number would end the next
+      // CPU of that number whenever the job's grace period ends (watchdog.ts). By compare-exchange: the task
+      // may have begun elsewhere.
       else if (here) Atomics.compareExchange(i32, job + Job.cpu, this.dead + 1, 0)
       if (owned && (control & JOB_DISOWNED) === 0) disownJob(this.view, job)
       return
@@ -266,12 +272,12 @@ class JobRecovery implements Recovery {
     if (handedOver) this.collector.deliver(job)
     else if ((control & JOB_DISOWNED) === 0) {
       if (owned) disownJob(this.view, job)
-      // It may have died between the outcome and the wake.
+      // The CPU may have died between the outcome and the wakeup.
       else if (here && (control & JOB_BOOTER) === 0) this.view.futexes.wake(this.view.joinWord(job), Infinity)
     }
   }
 
-  /** Its CPU took the job with it. */
+  /** The job is lost with its CPU. */
   private lose(job: number, lost: LostTask | undefined): void {
     const { view } = this
     const { i32, codec } = view
@@ -299,7 +305,7 @@ class JobRecovery implements Recovery {
     publishOutcome(view, job, (control & JOB_EVICTING) !== 0 ? OUTCOME_EVICTED : OUTCOME_LOST)
   }
 
-  /** A new task for the job. False: there is no room for one. */
+  /** Creates a new task for the job. False: there is no room. */
   private restart(job: number, control: number, options: TaskOptions): boolean {
     if ((control & JOB_DISOWNED) === 0) Atomics.and(this.view.i32, job + Job.control, ~JOB_ENDED)
     try {
@@ -313,7 +319,7 @@ class JobRecovery implements Recovery {
     return true
   }
 
-  /** How the CPU died, and what the task was doing, for whoever joins it. */
+  /** Stores how the CPU died, and the state of the task, for joiners. */
   private storeReason(job: number, was: string): void {
     const { codec } = this.view
     const { reason, error, exitCode } = this.death
@@ -321,11 +327,11 @@ class JobRecovery implements Recovery {
     try {
       codec.put(job + Job.result, codec.encode(loss, 'loss'))
     } catch {
-      // No room: it is told without.
+      // No room: the error has no details.
     }
   }
 
-  /** A job that a task of the dead CPU was spawning. At most one. */
+  /** Finishes a job that a task of the dead CPU was spawning. There is at most one. */
   private finishSpawn(job: number): void {
     const { view, dead } = this
     const { i32, jobs, codec, s } = view
@@ -344,7 +350,7 @@ class JobRecovery implements Recovery {
     codec.drop(job + Job.context)
     if (isThere) {
       view.partJob(task, job)
-      // One that was bound to the dead CPU is claimed already, and ends with the others.
+      // A task that was bound to the dead CPU is claimed already, and ends with the others.
       if (!this.tasks.has(job)) {
         claimTask(s, task)
         endLost(s, [task], OUTCOME_LOST)
@@ -355,12 +361,12 @@ class JobRecovery implements Recovery {
   }
 }
 
-/** Whether the dead CPU was to hand over a job that has ended and been given up. */
+/** Whether the dead CPU had to hand over an ended job without a handle. */
 function isHeldBy(control: number, here: boolean, owned: boolean): boolean {
   return (here && (control & BY_ENDER) !== 0) || (owned && (control & BY_OWNER) !== 0)
 }
 
-/** What the job's next task is made with: as its last one was. */
+/** The options of the job's next task: those of its last one. */
 function optionsOf(view: KernelView, task: number, job: number): TaskOptions {
   const { i32, f64, s } = view
   const se = i32[task + TaskRecord.entity]

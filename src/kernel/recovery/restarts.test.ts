@@ -19,11 +19,11 @@ function rowOfDeaths(life: (restarts: Restarts, pass: (ms: number) => void) => v
   return waits
 }
 
-test('a CPU that takes long to load, and dies before it takes a task, is in a crash loop', () => {
+test('a CPU that loads slowly and dies before it takes a task is in a crash loop', () => {
   expect(rowOfDeaths((_, pass) => pass(60_000))).toEqual([0, 50, 100, 200, 400, Infinity])
 })
 
-test('a CPU that dies soon after it took tasks is in one too', () => {
+test('a CPU that dies soon after it took tasks is in a crash loop', () => {
   const waits = rowOfDeaths((restarts, pass) => {
     pass(60_000)
     restarts.isReady(0)
@@ -32,7 +32,7 @@ test('a CPU that dies soon after it took tasks is in one too', () => {
   expect(waits.at(-1)).toBe(Infinity)
 })
 
-test('a CPU that has taken tasks for a while works, and its next death is the first of a row', () => {
+test('after a CPU has taken tasks for a while, its next death is the first of a new row', () => {
   const waits = rowOfDeaths((restarts, pass) => {
     restarts.isReady(0)
     pass(60_000)

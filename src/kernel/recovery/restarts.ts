@@ -1,10 +1,10 @@
 import type { CpuDeath } from '../../machine/core/machine.ts'
 import { describe } from '../join/errors.ts'
 
-/** After so many deaths in a row a CPU is not started again. */
+/** After this many deaths in a row a CPU is not started again. */
 export const DEATHS_MAX = 6
 
-/** A CPU that has taken tasks for so many milliseconds works: its next death is the first of a row. */
+/** If a CPU has taken tasks for this many milliseconds, its next death is the first of a new row. */
 const RUNS_WELL_MS = 5000
 
 /** Milliseconds before the second start in a row; each further start waits twice as long. */
@@ -12,36 +12,33 @@ const BACK_OFF_MS = 50
 
 interface Row {
   readonly reasons: string[]
-  /**
-   * When the CPU began to take tasks; Infinity: it has not since its last start, however long it has been
-   * loading.
-   */
+  /** When the CPU began to take tasks; Infinity: not since its last start. */
   ready: number
   /** How many jobs it had ended when it was started. */
   ended: number
 }
 
 /**
- * The deaths of each CPU that nothing came of: it died by itself (of an error, out of memory, by
- * `process.exit`), soon after its start, had ended no job, and no job was lost with it. Tasks that kill their
- * CPU are lost with it, and come to an end; but what kills a CPU without them (a module that cannot be loaded
- * again, a fault of the kernel) meets the next one as well. So each start of a row waits longer, and after
- * the last there is none. A CPU that was terminated does not count.
+ * Counts the useless deaths of each CPU: it died by itself (an error, out of memory, `process.exit`) soon
+ * after its start, without ending a job and without losing one. A task that kills its CPU is lost with it,
+ * which ends the row. But a cause outside of tasks (a module that cannot be loaded, a defect of the kernel)
+ * kills the next CPU as well. So each start of a row waits longer, and the row has a limit. A terminated CPU
+ * does not count.
  */
 export class Restarts {
   private readonly rows = new Map<number, Row>()
   private readonly endedBy: (cpu: number) => number
   private readonly now: () => number
 
-  /** `endedBy`: how many jobs a CPU has ended. */
+  /** `endedBy` returns how many jobs a CPU has ended. */
   constructor(endedBy: (cpu: number) => number, now: () => number = () => performance.now()) {
     this.endedBy = endedBy
     this.now = now
   }
 
   /**
-   * A CPU has died, and so many jobs with it. Returns how many milliseconds to wait before it is started
-   * again; Infinity: it is not.
+   * A CPU has died, and `lost` jobs with it. Returns the milliseconds to wait before it is started again;
+   * Infinity: never.
    */
   died(death: CpuDeath, lost: number): number {
     const { cpu } = death
@@ -71,7 +68,7 @@ export class Restarts {
     if (row !== undefined) row.ready = this.now()
   }
 
-  /** Why the CPU died, for each death of the row. */
+  /** The reasons of each death of the row. */
   reasonsOf(cpu: number): readonly string[] {
     return this.rows.get(cpu)?.reasons ?? []
   }

@@ -6,11 +6,11 @@ import type { ResultOf } from '../spawn/modules.ts'
 import type { SpawnOptions } from '../boot/options.ts'
 import { type BodyEnd, Members } from './scopemembers.ts'
 
-/** A scope inside a task: what `scope` gives its body. */
+/** A scope inside a task: the argument of the body of `scope`. */
 export class ChildScope {
   /** @internal */
   readonly members: Members = new Members()
-  /** @internal Those whose end the scope has not seen yet. */
+  /** @internal Those whose end the scope has not handled yet. */
   readonly children: Set<ChildTask<any>> = new Set()
   /** @internal */
   isLeft = false
@@ -26,7 +26,8 @@ export class ChildScope {
     args?: A,
     options?: SpawnOptions,
   ): ChildTask<ResultOf<R>> {
-    if (this.isLeft) throw new Error(`scope.spawn(${fn.name}): the scope has been left`)
+    if (this.isLeft)
+      throw new Error(`scope.spawn(${fn.name}): the scope has been left; spawn inside its body`)
     this.signal.throwIfAborted()
     const child = spawn(fn, args, options)
     this.children.add(child)
@@ -41,12 +42,12 @@ export class ChildScope {
     return child
   }
 
-  /** Kills the tasks of the scope. Leaving it waits for them. */
+  /** Kills the tasks of the scope. Leaving the scope waits for them. */
   cancel(reason: unknown = new DOMException('the scope was cancelled', 'AbortError')): void {
     this.members.cancel(reason)
   }
 
-  /** @internal Resolves when a child has ended; the scope has some. */
+  /** @internal Resolves when a child has ended; the scope must have one. */
   nextEnd(): Promise<void> {
     return new Promise(resolve => {
       this.onEnd = resolve
@@ -60,12 +61,12 @@ export class ChildScope {
   }
 }
 
-/** What a body gives: what its generator returns, else what it returns itself. */
+/** The result of a body: that of its generator, else its own. */
 type Given<R> = R extends Generator<any, infer T, any> ? T : R
 
 /**
  * Runs `body` with a scope for tasks, inside a task: `yield* scope(function* (scope) { … })` in a generator,
- * a plain call in a 'use task' function. What it gives or throws: scopemembers.ts.
+ * a plain call in a 'use task' function. Its result: scopemembers.ts.
  */
 export const scope: <R>(body: (scope: ChildScope) => R) => Blocking<Given<R>> = blocking(
   'scope',
@@ -82,7 +83,7 @@ export const scope: <R>(body: (scope: ChildScope) => R) => Blocking<Given<R>> = 
       try {
         yield* waitForm(opened.nextEnd())
       } catch (error) {
-        // The task itself is killed: its scope goes first.
+        // The task itself is killed: its scope ends first.
         if (!ended.threw) ended = { threw: true, value: error }
         opened.members.cancel(error)
       }
@@ -112,7 +113,7 @@ function leave(opened: ChildScope, ended: BodyEnd): unknown {
   return ended.value
 }
 
-/** Runs a function of any kind inside this generator: its stops are the generator's own. */
+/** Runs a function of any kind inside this generator and yields its suspensions. */
 function* within(
   body: (scope: ChildScope) => unknown,
   opened: ChildScope,

@@ -52,7 +52,7 @@ describe.each(['threads', 'simulated'] as const)('on %s', machine => {
     expect(kernel.active).toBe(0)
   })
 
-  test('a body that throws kills the tasks, and the scope throws what the body threw', async () => {
+  test('a body that throws kills the tasks, and the scope throws the body’s error', async () => {
     const word = log()
     const thrown = new RangeError('body')
     await expect(
@@ -73,7 +73,7 @@ describe.each(['threads', 'simulated'] as const)('on %s', machine => {
     expect((error as AggregateError).errors).toEqual([new TypeError('awaited')])
   })
 
-  test('a scope can be cancelled, and takes no task after it was left', async () => {
+  test('a scope can be cancelled, and refuses tasks after it was left', async () => {
     const word = log()
     const left = await kernel.scope(async scope => {
       const task = scope.spawn(work.forever, [word])
@@ -86,7 +86,7 @@ describe.each(['threads', 'simulated'] as const)('on %s', machine => {
     expect(() => left.spawn(work.double, [1])).toThrow('the scope has been left')
   })
 
-  test('a scope without a body joins where its block ends', async () => {
+  test('a scope without a body joins its tasks at the end of its block', async () => {
     const word = log()
     {
       await using scope = kernel.scope()
@@ -95,7 +95,7 @@ describe.each(['threads', 'simulated'] as const)('on %s', machine => {
     expect(kernel.active).toBe(0)
   })
 
-  test('inside a task, a scope gives its tasks and waits for them', async () => {
+  test('inside a task, a scope spawns tasks and waits for them', async () => {
     expect(await kernel.spawn(work.scopeOfTwo, [10])).toBe(42)
   })
 
@@ -109,7 +109,7 @@ describe.each(['threads', 'simulated'] as const)('on %s', machine => {
     expect(word[0]).toBe(3)
   })
 
-  test('a task that is killed takes the tasks of its scope with it', async () => {
+  test('killing a task kills the tasks of its scope', async () => {
     const word = log()
     const task = kernel.spawn(work.scopeThatIsKilled, [word])
     await expect.poll(() => Atomics.load(word, 1)).toBe(1)
@@ -118,7 +118,7 @@ describe.each(['threads', 'simulated'] as const)('on %s', machine => {
     expect(word[0]).toBe(1)
   })
 
-  test('async functions have scopes too, whichever CPU their continuations find asleep', async () => {
+  test('async functions have scopes too', async () => {
     for (let round = 0; round < 40; round++) {
       expect(await kernel.spawn(work.asyncScope, [log()])).toBe('6 TypeError: async child')
     }

@@ -3,14 +3,13 @@ import type { SpawnOptions } from '../boot/options.ts'
 import { type BodyEnd, Members } from './scopemembers.ts'
 import type { Task } from '../join/task.ts'
 
-/** What has `spawn` for the tasks of a scope on the thread that booted the kernel. */
+/** The kernel's `spawn`, for scopes on the booting thread. */
 interface Spawner {
   spawn<A extends readonly unknown[], T>(fn: Spawnable<A, T>, args?: A | [], options?: SpawnOptions): Task<T>
 }
 
 /**
- * A scope on the thread that booted the kernel: `kernel.scope(async scope => …)`, or
- * `await using scope = kernel.scope()`.
+ * A scope on the booting thread: `kernel.scope(async scope => …)`, or `await using scope = kernel.scope()`.
  */
 export class TaskScope {
   private readonly kernel: Spawner
@@ -33,7 +32,8 @@ export class TaskScope {
     args: A | [] = [],
     options: SpawnOptions = {},
   ): Task<T> {
-    if (this.isLeft) throw new Error(`scope.spawn(${fn.name}): the scope has been left`)
+    if (this.isLeft)
+      throw new Error(`scope.spawn(${fn.name}): the scope has been left; spawn inside its body`)
     this.signal.throwIfAborted()
     const task = this.kernel.spawn(fn, args, options)
     const { members } = this
@@ -50,7 +50,7 @@ export class TaskScope {
     return task
   }
 
-  /** Kills the tasks of the scope. Leaving it waits for them. */
+  /** Kills the tasks of the scope. Leaving the scope waits for them. */
   cancel(reason: unknown = new DOMException('the scope was cancelled', 'AbortError')): void {
     this.members.cancel(reason)
   }
@@ -68,13 +68,13 @@ export class TaskScope {
     return ended.value as R
   }
 
-  /** Leaves the scope: waits for its tasks, and throws what failed. */
+  /** Leaves the scope: waits for its tasks, and throws their failures. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.leave({ threw: false, value: undefined })
   }
 
   private async leave(body: BodyEnd): Promise<void> {
-    // The body may have left a promise behind that still spawns: until nobody is left.
+    // The body may have left a promise that still spawns: repeat until no task is left.
     while (this.joins.size > 0) await Promise.all(this.joins)
     this.isLeft = true
     const failure = this.members.failure(body)

@@ -3,17 +3,18 @@ import { TaskKilledError } from '../join/errors.ts'
 const SCOPE_CANCELLED = 'ERR_HEDDLE_SCOPE_CANCELLED'
 
 /**
- * Structured scopes: the tasks of a scope do not outlive it. Leaving it joins them; when the body or one of
- * them fails, the others are killed first.
+ * Structured scopes: the tasks of a scope do not outlive it. Leaving the scope joins them. When the body or a
+ * task fails, the others are killed first.
  *
- *   body     tasks          the scope
- *   ----     -----          ---------
- *   returns  all return     gives what the body returned
- *   returns  some fail      the rest is killed; AggregateError of the failures, in the order in which they came
- *   throws   all return     the rest is killed; throws what the body threw
- *   throws   some fail      the rest is killed; AggregateError: what the body threw comes first, unless it is one of the failures
+ *   body     tasks          result of the scope
+ *   ----     -----          -------------------
+ *   returns  all return     the body's result
+ *   returns  some fail      the rest is killed; AggregateError of the failures, in the order of their ends
+ *   throws   all return     the rest is killed; throws the body's error
+ *   throws   some fail      the rest is killed; AggregateError: the body's error first, unless it
+ *                                 is one of the failures
  *
- * A task that ended because the scope killed it is no failure.
+ * A task that ended because the scope killed it is not a failure.
  */
 export class Members {
   readonly failures: unknown[] = []
@@ -34,7 +35,7 @@ export class Members {
     for (const task of this.running) task.kill(cancelled)
   }
 
-  /** What leaving the scope throws; null: nothing failed. */
+  /** The error of leaving the scope; null: nothing failed. */
   failure(body: BodyEnd): { readonly error: unknown } | null {
     const { failures } = this
     if (failures.length === 0) return body.threw ? { error: body.value } : null
@@ -52,7 +53,7 @@ export interface BodyEnd {
   readonly value: unknown
 }
 
-/** Why a task of a scope was killed: the scope was left by a failure. `cause` is that failure. */
+/** Why a task of a scope was killed: a failure left the scope. `cause` is that failure. */
 export class ScopeCancelled extends Error {
   override readonly name: string = 'ScopeCancelled'
   readonly code: string = SCOPE_CANCELLED
@@ -62,7 +63,7 @@ export class ScopeCancelled extends Error {
   }
 }
 
-/** Whether a task ended because a scope was left. By the code: the reason has travelled. */
+/** Whether a task ended because a scope was left. Decided by the code: the reason is a copy. */
 function isByScope(error: unknown): boolean {
   return (
     error instanceof TaskKilledError &&

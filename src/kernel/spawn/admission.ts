@@ -15,9 +15,9 @@ interface Waiting {
 }
 
 /**
- * The limit of started tasks for each CPU, on the booting thread: a task that it spawns gets a CPU with room,
- * and runs only there; where there is none it waits, asleep, by priority and then by age, until a task ends.
- * What tasks spawn themselves is not counted: a task that joins its child would wait for itself.
+ * The limit of started tasks for each CPU, on the booting thread. A spawned task gets a CPU with room, and
+ * runs only there. Without one it waits, asleep, by priority and then by age, until a task ends. Tasks
+ * spawned by tasks do not count: a task that joins its child would wait for itself.
  */
 export class Admission {
   private readonly view: KernelView
@@ -33,24 +33,24 @@ export class Admission {
     this.used = Array.from({ length: view.plan.sizes.cpus }, () => 0)
   }
 
-  /** A task that has been made, and not started: starts it, now or when there is room. */
+  /** Starts a task that was created and not started, now or when there is room. */
   add(task: Task<any>): void {
     const rank = priorityOf(task.options.priority ?? 'normal')
     let at = this.waiting.length
     while (at > 0 && this.waiting[at - 1].rank > rank) at--
     this.waiting.splice(at, 0, { task, rank })
-    // One that is killed before it has started ends at its start: that must come.
+    // A task that is killed before its start ends at its start, so it must start.
     task.on('kill', () => this.leave(task))
     this.admit()
   }
 
-  /** There may be room: a task has ended, or a CPU has come. */
+  /** There may be room: a task has ended, or a CPU has come online. */
   admit(): void {
     for (let at = 0; at < this.waiting.length; ) {
       const { task } = this.waiting[at]
       const cpu = this.roomFor(task)
       if (cpu < 0) {
-        // Others may be allowed elsewhere.
+        // The next tasks may be allowed on other CPUs.
         at++
         continue
       }
@@ -59,7 +59,7 @@ export class Admission {
     }
   }
 
-  /** Starts all that wait: the kernel ends, and kills them. */
+  /** Starts all waiting tasks: the kernel closes, and kills them. */
   open(): void {
     for (const { task } of this.waiting.splice(0)) this.start(task, -1)
   }
@@ -82,7 +82,7 @@ export class Admission {
     return best
   }
 
-  /** On that CPU; below 0: on any. */
+  /** `cpu`: where to start it; below 0: anywhere. */
   private start(task: Task<any>, cpu: number): void {
     const { view } = this
     const { i32, s } = view

@@ -11,7 +11,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('of a marked function that CPUs without a loader have not compiled, the booting thread says so once', async () => {
+test('the booting thread warns once of a marked function that CPUs without a loader did not compile', async () => {
   const said: string[] = []
   vi.spyOn(process, 'emitWarning').mockImplementation((message: unknown) => void said.push(String(message)))
   const file = join(folder, 'work.mjs')

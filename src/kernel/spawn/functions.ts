@@ -15,35 +15,34 @@ import type { CpuTask } from '../cpu/cputask.ts'
 
 export type AnyFunction = (...args: any[]) => unknown
 
-/** A function that tasks run, as one CPU has it. */
+/** A function of tasks on one CPU. */
 export interface TaskFunction {
   readonly fn: AnyFunction
   readonly name: string
-  /** It never stops before it returns: it needs no coroutine. */
+  /** It is never suspended before it returns: it needs no coroutine. */
   readonly inOneGo: boolean
-  /** It is an async function: what it awaits goes on outside of any task. */
+  /** It is an async function: the code after an await runs outside of any task. */
   readonly isAsync: boolean
   /** It runs a part of another task: in this asynchronous context, with that task's locals and signal. */
   readonly onBehalfOf?: { readonly run: CpuTask; readonly enter: EnterContext | null }
 }
 
-/** What the booting thread is told of a module's export. */
+/** An export of a module, as it is sent to the booting thread. */
 export interface ExportedFunction {
   readonly name: string
   readonly number: number
   readonly isClass: boolean
-  /** It carries no resumable form, and its own text does not say 'use task'. */
+  /** It has no resumable form, and its own source does not contain 'use task'. */
   readonly isPlain: boolean
   /**
-   * Why it was not compiled, where the CPU has no loader that would say it: the booting thread does, once for
-   * all CPUs.
+   * Why it was not compiled, if the CPU has no loader that warns: the booting thread does, once for all CPUs.
    */
   readonly warning: string | null
 }
 
 /**
- * Says it of functions and modules that begin with 'use task' where nothing compiles them: in a page, in a
- * bundle, in a package under Bun.
+ * Warns of functions and modules that begin with 'use task' but are not compiled: in a page, in a bundle, in
+ * a package under Bun.
  */
 export function tellModule(url: string, functions: readonly ExportedFunction[], loader: string | null): void {
   for (const { name, warning } of functions)
@@ -53,7 +52,7 @@ export function tellModule(url: string, functions: readonly ExportedFunction[], 
   void tellUncompiledModule(url)
 }
 
-/** Function number 0: loads a module on the CPU that runs it. */
+/** Function number 0: loads a module on its CPU. */
 export const LOAD_MODULE = 0
 
 /** The functions of the kernel's tasks on one CPU, by number. */
@@ -70,7 +69,7 @@ export class FunctionTable {
     return this.byNumber[number]
   }
 
-  /** The number of a function that another CPU can find too; undefined: it exists here only. */
+  /** The number of a function that other CPUs can find too; undefined: it exists only on this CPU. */
   numberOf(fn: AnyFunction): number | undefined {
     return this.numbers.get(fn)
   }
@@ -81,8 +80,8 @@ export class FunctionTable {
   }
 
   /**
-   * Gives a module's functions their numbers. Imports it first, unless this thread has: then there is nothing
-   * to wait for.
+   * Gives a module's functions their numbers. Imports the module first, unless this thread has: then there is
+   * nothing to wait for.
    */
   load(url: string, base: number): readonly ExportedFunction[] | Promise<readonly ExportedFunction[]> {
     const module = importedHere.get(url)
@@ -108,14 +107,14 @@ export class FunctionTable {
   }
 }
 
-/** A class cannot be called: no task can run it. */
+/** A class cannot be called, so no task can run it. */
 export function isClass(fn: AnyFunction): boolean {
   return /^class\b/.test(Function.prototype.toString.call(fn))
 }
 
 export function classError(name: string): TypeError {
   return new TypeError(
-    `spawn(${name}): ${name} is a class, and a task calls a function; export a function that makes one, and spawn that`,
+    `spawn(${name}): ${name} is a class, and a task needs a function; export a function that creates the object, and spawn that`,
   )
 }
 
@@ -123,22 +122,22 @@ export function classError(name: string): TypeError {
 type TaskModule = readonly { readonly name: string; readonly fn: AnyFunction }[]
 
 /**
- * What this thread has imported for tasks. One that failed is not here: another try, later, may find the file
- * mended.
+ * The modules that this thread has imported for tasks. A failed import is not cached: the file may be fixed
+ * later.
  */
 const importedHere = new Map<string, TaskModule>()
 
-/** How this thread comes to the code of its tasks. */
+/** How this thread loads the code of its tasks. */
 export interface CodeSource {
   /** The module that compiles 'use task' functions as they are loaded; null: they are compiled already. */
   readonly loader: string | null
-  /** Packages and files that are compiled although nothing in them says so. */
+  /** Packages and files that are compiled without a 'use task'. */
   readonly compile: readonly string[]
-  /** Modules that every CPU has, because classes of theirs travel (payload/travelling.ts). */
+  /** Modules that every CPU loads, because they register classes (payload/travelling.ts). */
   readonly companions: readonly string[]
 }
 
-/** Imports a module of tasks on this thread, with what its functions need. */
+/** Imports a module of tasks on this thread, with the modules that its functions need. */
 export async function importModule(
   url: string,
   { loader, compile, companions }: CodeSource,
@@ -150,7 +149,7 @@ export async function importModule(
   const names = Object.keys(exported)
   if (names.length > FUNCTIONS_PER_MODULE) {
     throw new RangeError(
-      `${url} exports ${names.length} functions; a module of tasks has at most ${FUNCTIONS_PER_MODULE}`,
+      `${url} exports ${names.length} functions; a module of tasks can have at most ${FUNCTIONS_PER_MODULE}; split the module`,
     )
   }
   const module = names.sort().map(name => ({ name, fn: exported[name]! }))
@@ -159,8 +158,7 @@ export async function importModule(
 }
 
 /**
- * `work.ts` where there is only `work.js`, and the other way round: `tsc` renames files, and leaves text in
- * `new URL` as it is.
+ * `work.ts` if there is only `work.js`, and vice versa: `tsc` renames files, but not the text in `new URL`.
  */
 const scriptEnding = /\.([cm]?)([jt])s$/
 
@@ -168,7 +166,7 @@ function otherEnding(_ending: string, kind: string, language: string): string {
   return `.${kind}${language === 't' ? 'j' : 't'}s`
 }
 
-/** Whether the module itself is not there, and not one that it imports. */
+/** Whether the module itself does not exist, rather than one that it imports. */
 function isMissing(error: unknown, url: string): boolean {
   if (!url.startsWith('file:')) return false
   const { code, message } = error as { code?: unknown; message?: unknown }
@@ -177,7 +175,7 @@ function isMissing(error: unknown, url: string): boolean {
   return missing && String(message).includes(decodeURI(new URL(url).pathname))
 }
 
-/** An engine's own SyntaxError does not say in which file it is. */
+/** An engine's own SyntaxError does not name the file. */
 async function importOrLocate(url: string): Promise<Readonly<Record<string, unknown>>> {
   try {
     return (await importByUrl(url)) as Readonly<Record<string, unknown>>
@@ -193,7 +191,9 @@ async function importOrLocate(url: string): Promise<Readonly<Record<string, unkn
   }
 }
 
-/** The functions of a module. One of CommonJS may show only its `default`, which is what it exports. */
+/**
+ * The functions of a module. A CommonJS module may show only its `default`, which is its `module.exports`.
+ */
 function functionsOf(exported: Readonly<Record<string, unknown>>): Record<string, AnyFunction> {
   const found: Record<string, AnyFunction> = {}
   const whole = exported.default

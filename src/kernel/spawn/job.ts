@@ -1,36 +1,45 @@
 import { float64, type Layout, record, word, words } from '../../arena/memory/record.ts'
 
 /**
- * The job: what a task is to run, and what became of it. A slab record beside the kernel task (src/sched),
- * which it outlives: the task goes when it has ended, the job when whoever holds its handle has taken the
- * result.
+ * A task in the kernel consists of these objects:
  *
- * `outcome` is the join word: it goes from OUTCOME_PENDING to one of the others once, and others may wait for
+ *   TaskRecord   the task in the scheduler (src/sched): a record in the arena, freed when the task ends
+ *   Entity       the part of a TaskRecord that run queues hold
+ *   Job          the spawned call, with its function, arguments and outcome: a record in the arena, freed
+ *                when the outcome was delivered
+ *   CpuTask      a started task in the heap of its CPU: its coroutine, locals and signal
+ *   Task         the handle on the booting thread; a ChildTask is the handle in the task that spawned it.
+ *                TaskHandle is their common part
+ *
+ * The job outlives its TaskRecord, and a restartable job has several of them, one after the other. So both
+ * exist, and the figures of a task (`rank`, `runTime`, `waitTime`) are copied into the job when they
+ * separate.
+ *
+ * `outcome` is the join word: it changes once, from OUTCOME_PENDING to one of the others. Joiners wait for
  * that at a futex.
  *
  *   [0] OUTCOME_PENDING   queued, running or asleep           the CPU that runs it -> [1] [2] [3]; recovery -> [4] [5]
  *   [1] OUTCOME_RETURNED  `result` is the value's payload, or 0 for undefined
  *   [2] OUTCOME_THREW     `result` is the error's payload
- *   [3] OUTCOME_KILLED    the kill was thrown into it, and it ended by that; `result` is 0, `reason` says what was thrown
- *   [4] OUTCOME_EVICTED   it did not end within the grace period of a kill, and its CPU was taken from it
- *   [5] OUTCOME_LOST      its CPU died under it; `result` is 0 or the payload of how
+ *   [3] OUTCOME_KILLED    the kill was thrown into it, and it ended so; `result` is 0, `reason` is set
+ *   [4] OUTCOME_EVICTED   it did not end within the grace period of a kill, and lost its CPU
+ *   [5] OUTCOME_LOST      its CPU died; `result` is 0 or the payload of the details
  *
- * `control` is a set of bits. Two of them settle who sees to a job that nobody will join, by one atomic `or`
- * each:
+ * `control` is a set of bits. Two of them decide which side handles a job that no task will join, by one
+ * atomic `or` each:
  *
- *   the task ends                              whoever holds the handle gives it up
- *   -------------                              ------------------------------------
- *   (A) or(control, JOB_ENDED)                     (B) or(control, JOB_DISOWNED)
+ *   ender                                      holder of the handle
+ *   -----                                      --------------------
+ *   (A) or(control, JOB_ENDED)                 (B) or(control, JOB_DISOWNED)
  *
  * The second of the two finds the other's bit, and hands the job to the booting thread, which reports a
- * failure and frees the record. By BY_ENDER or BY_OWNER, set along with its own bit, it says that it will: so
- * that it is known whose it was to do if that one dies. A job that the booting thread spawned (JOB_BOOTER)
- * goes to it in any case.
+ * failure and frees the record. The bit BY_ENDER or BY_OWNER, set together with its own bit, records which
+ * side this is, in case that side dies. A job that the booting thread spawned (JOB_BOOTER) goes to it in any
+ * case.
  *
- * Payloads have one owner at every step: `args` is the job's from the moment that it is stored there until
- * the CPU that starts the job takes it off; `result` and `reason` are the job's until it is freed. A payload
- * that is on its way (encoded and not yet stored, or taken off and not yet freed) is owned by the thread, as
- * the heap's header says.
+ * Payloads have one owner at every step. The job owns `args` from when it is stored there until the CPU that
+ * starts the job takes it; it owns `result` and `reason` until it is freed. A payload in between (encoded and
+ * not yet stored, or taken and not yet freed) is owned by the thread, as the heap's header says.
  */
 export const Job: Layout<
   | 'next'
@@ -62,45 +71,42 @@ export const Job: Layout<
 > = record('job', {
   /** The list of ended jobs that the booting thread collects (completions.ts). */
   next: word,
-  /** Its kernel task; 0 once that has ended. Whoever follows it is inside an RCU read section. */
+  /** Its TaskRecord; 0 once that has ended. A reader is inside an RCU read section. */
   task: word,
   outcome: word,
-  /** The bits below. */
+  /** The JOB_ bits. */
   control: word,
-  /** Which function: a number of the function table (functions.ts), or LOCAL_FUNCTION. */
+  /** Its function: a number of the function table (functions.ts), or LOCAL_FUNCTION. */
   fn: word,
   args: word,
   result: word,
-  /** What a kill was given, as a payload; written before `killKind`. */
+  /** The reason of a kill, as a payload; written before `killKind`. */
   reason: word,
-  /** NOT_KILLED, or which kill came first. By compare-exchange, from any thread. */
+  /** NOT_KILLED, or the kind of the first kill. By compare-exchange, from any thread. */
   killKind: word,
   /** The thread that holds the handle: the booting thread's id, or a CPU's. */
   owner: word,
   /**
-   * The job of the task that spawned it; 0: it was spawned from outside, or detached. A hint: that one may be
-   * gone.
+   * The job of the task that spawned it; 0: spawned by the booting thread, or detached. A hint: that job may
+   * be gone.
    */
   spawner: word,
   /** The CPU that started it, plus 1; 0: not started yet. Stored before the first line runs. */
   cpu: word,
-  /** How often it was started: more than once only where it is JOB_RESTARTABLE. */
+  /** How often it was started: more than once only if it is JOB_RESTARTABLE. */
   starts: word,
-  /** How often the CPU that ran it died by itself. */
+  /** How often its CPU died by itself. */
   crashes: word,
-  /** The payload of what travels with the task: context, trace; 0: nothing. */
+  /** The payload of the task's context and trace; 0: none. */
   context: word,
-  /** The CPUs that it may start on: the entity's mask collapses when it starts. */
+  /** The CPUs that it may start on: the entity's mask shrinks to one CPU at the start. */
   affinity: words(2),
-  /**
-   * Counts all jobs of the kernel: what people see as the task's id. 0: the record is not filled in yet, or
-   * no more.
-   */
+  /** The task's id for users: the kernel numbers all jobs. 0: the record is not filled yet, or freed. */
   number: word,
-  /** What the thread that spawned it, and the one that ended it, had counted then (counters.ts). */
+  /** The counts of the spawning and of the ending thread at that time (counters.ts). */
   spawnCount: word,
   endCount: word,
-  /** What its kernel task came to in the end; stored when the two part. */
+  /** The final priority and nice of its task; stored when they separate. */
   rank: word,
   switches: word,
   preemptions: word,
@@ -109,11 +115,11 @@ export const Job: Layout<
   ended: float64,
   /** Milliseconds that it was on a CPU; stored at its end. */
   runTime: float64,
-  /** Milliseconds that it waited for one; stored when job and task part. */
+  /** Milliseconds that it waited for a CPU; stored when job and task separate. */
   waitTime: float64,
 })
 
-/** Priority and nice in one word. */
+/** Packs priority and nice into one word. */
 export function rankOf(priority: number, nice: number): number {
   return (priority << 8) | (nice & 0xff)
 }
@@ -135,11 +141,11 @@ export const OUTCOME_LOST = 5
 
 /** (A) It has an outcome. */
 export const JOB_ENDED = 1
-/** (B) Nobody will ask for the result. */
+/** (B) No task will take the result. */
 export const JOB_DISOWNED = 2
-/** It outlived the grace period of a kill: its CPU is being taken from it. */
+/** It outlived the grace period of a kill, and is losing its CPU. */
 export const JOB_EVICTING = 4
-/** Started again when its CPU dies; `args` stays until it has ended. */
+/** It restarts when its CPU dies; `args` stays until it has ended. */
 export const JOB_RESTARTABLE = 8
 /** Its function and arguments are in the heap of the CPU that spawned it, and it runs only there. */
 export const JOB_LOCAL = 16
@@ -148,27 +154,27 @@ export const JOB_BOOTER = 32
 /** It has no parent, and its result is not kept. */
 export const JOB_DETACHED = 64
 
-/** Who hands the job over: whoever ended it, or whoever gave it up. */
+/** Which side hands the job over: the ender, or the holder of its handle. */
 export const BY_ENDER = 128
 export const BY_OWNER = 256
 
-/** Its arguments came as a message to the CPU that it is allowed on; `args` says which (mail.ts). */
+/** Its arguments are sent as a message to its only CPU; `args` is the number of that message (mail.ts). */
 export const ARGS_MAILED = 512
-/** Its result goes to the booting thread as a message. */
+/** Its result is sent to the booting thread as a message. */
 export const RESULT_MAILED = 1024
 /** The booting thread has messages for it, which wait until it has begun. */
 export const MAIL_WAITS = 2048
-/** It has posted messages to the booting thread, which hears them before it is told of the end. */
+/** It has posted messages to the booting thread, which are delivered before its outcome. */
 export const POSTED = 8192
 
-/** An async function: it awaits, and its CPU's event loop may run parts of it. */
+/** An async function: its CPU's event loop may run parts of it. */
 export const ASYNC = 4096
 
 export const LOCAL_FUNCTION: number = -1
 
 /**
- * Which kill came first. Below 0: someone is about to say; it is the id + 1 of that thread, negated, and
- * `reason` is being written. Left so by a thread that died there, until it is recovered.
+ * The kind of the first kill. Below 0: a killer is writing `reason`; the value is the id + 1 of its thread,
+ * negated. If that thread dies, it stays so until recovery.
  */
 export const NOT_KILLED = 0
 /** `task.kill(reason)`. */

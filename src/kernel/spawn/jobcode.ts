@@ -4,7 +4,7 @@ import type { CpuBoot } from '../boot/layout.ts'
 import { ModuleTable } from './moduletable.ts'
 import type { KernelView } from '../boot/view.ts'
 
-/** What a job runs on this CPU: its function, and the arguments that it was spawned with. */
+/** The code of jobs on this CPU: their functions and arguments. */
 export class JobCode {
   readonly functions: FunctionTable
   private readonly view: KernelView
@@ -21,9 +21,9 @@ export class JobCode {
   }
 
   /**
-   * Loads what the kernel has imported so far. A CPU that comes later does this before it takes its first
-   * task: one that began there and waited for its module would be lost with the CPU, should that die again.
-   * Undefined: there is nothing to load.
+   * Loads all modules that the kernel has imported so far. A new CPU does this before it takes its first
+   * task: a task that waited for its module there would be lost if the CPU died again. Undefined: there is
+   * nothing to load.
    */
   loadModules(): Promise<unknown> | undefined {
     const loads: Promise<unknown>[] = []
@@ -35,8 +35,7 @@ export class JobCode {
   }
 
   /**
-   * Loads the module that has the job's function, on a CPU that came later. Undefined: no module is known to
-   * have it.
+   * Loads the module of the job's function, on a CPU that started later. Undefined: no known module has it.
    */
   loadModuleOf(job: number): Promise<unknown> | undefined {
     const module = this.modules.find(this.view.i32[job + Job.fn])
@@ -44,7 +43,7 @@ export class JobCode {
     return Promise.resolve(this.functions.load(this.view.codec.decode(module.url) as string, module.base))
   }
 
-  /** A function and its arguments that stay in this heap, for a job that was spawned with LOCAL_FUNCTION. */
+  /** Adds a function and its arguments that stay in this heap, for a job with LOCAL_FUNCTION. */
   addLocal(
     job: number,
     name: string,
@@ -62,7 +61,7 @@ export class JobCode {
     return number === LOCAL_FUNCTION ? this.local.get(job)?.fn : this.functions.get(number)
   }
 
-  /** Once for each start: the payload is freed, unless the job may start again. */
+  /** Called once for each start: frees the payload, unless the job may restart. */
   takeArguments(job: number): readonly unknown[] {
     const { i32, codec } = this.view
     if (i32[job + Job.fn] === LOCAL_FUNCTION) {

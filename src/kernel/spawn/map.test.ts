@@ -20,17 +20,17 @@ describe.each(['threads', 'simulated'] as const)('on %s', machine => {
     return all
   }
 
-  /** Nothing of a map is left when it has ended. */
+  /** No task of a map is left when it has ended. */
   async function expectNoTasks(): Promise<void> {
     await expect.poll(() => kernel.active).toBe(0)
   }
 
-  test('a map gives the results in the order of the items', async () => {
+  test('a map yields the results in the order of the items', async () => {
     const items = Array.from({ length: 6 }, (_, index) => ({ index, of: 6 }))
     expect(await collect(kernel.map(work.backwards, items, { concurrency: 6 }))).toEqual([0, 1, 2, 3, 4, 5])
   })
 
-  test('a map that is not ordered gives each result once, as they come', async () => {
+  test('an unordered map yields each result once, in order of completion', async () => {
     const items = Array.from({ length: 6 }, (_, index) => ({ index, of: 6 }))
     const results = await collect(kernel.map(work.backwards, items, { concurrency: 6, ordered: false }))
     expect(results.toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4, 5])
@@ -64,7 +64,7 @@ describe.each(['threads', 'simulated'] as const)('on %s', machine => {
     await expectNoTasks()
   })
 
-  test('no more tasks run at once than it is told', async () => {
+  test('no more tasks run at the same time than `concurrency` allows', async () => {
     const word = new Int32Array(new SharedArrayBuffer(4))
     const atOnce = await collect(
       kernel.map(
@@ -77,7 +77,7 @@ describe.each(['threads', 'simulated'] as const)('on %s', machine => {
     expect(Math.max(...atOnce)).toBeGreaterThan(1)
   })
 
-  test('a map tells how far it is', async () => {
+  test('a map reports its progress', async () => {
     const seen: number[] = []
     const map = kernel.map(work.double, new Set([1, 2, 3]), {
       onProgress: ({ finished }) => seen.push(finished),
@@ -92,7 +92,7 @@ describe.each(['threads', 'simulated'] as const)('on %s', machine => {
     expect(unknown.progress.total).toBe(2)
   })
 
-  test('the first failure ends the map: what was before it arrives, the others are killed', async () => {
+  test('the first failure ends the map: earlier results arrive, the other tasks are killed', async () => {
     const map = kernel.map(work.failsAt, [0, 1, 2, 3, 4, 5, 6], { concurrency: 2 })
     for (const value of [0, 1, 2]) expect(await map.next()).toEqual({ done: false, value })
     await expect(map.next()).rejects.toThrow(new RangeError('three'))
@@ -100,7 +100,7 @@ describe.each(['threads', 'simulated'] as const)('on %s', machine => {
     await expectNoTasks()
   })
 
-  test('an aborted signal ends the map with its reason, and leaving the loop kills the rest', async () => {
+  test('an aborted signal ends the map with its reason, and leaving the loop kills the other tasks', async () => {
     const log = new Int32Array(new SharedArrayBuffer(4))
     const controller = new AbortController()
     const map = kernel.map(work.forever, [log, log, log], { concurrency: 3, signal: controller.signal })
@@ -117,7 +117,7 @@ describe.each(['threads', 'simulated'] as const)('on %s', machine => {
     await expectNoTasks()
   })
 
-  test('an item that cannot travel, and a source that fails, end the map with that error', async () => {
+  test('an item that cannot travel, or a failing source, ends the map with that error', async () => {
     await expect(collect(kernel.map(work.double, [1, (() => 1) as never]))).rejects.toThrow(
       'args[0]: a function',
     )

@@ -10,9 +10,9 @@ import {
 } from '../boot/options.ts'
 
 export interface MapOptions extends Omit<SpawnOptions, 'signal' | 'detached' | 'transfer'> {
-  /** How many tasks run or wait to be taken at once. Twice as many as there are CPUs. */
+  /** How many tasks may run or have untaken results at the same time. Default: twice the number of CPUs. */
   readonly concurrency?: number
-  /** Results in the order of the items; false: as they come. true. */
+  /** Results in the order of the items; false: in the order of completion. Default: true. */
   readonly ordered?: boolean
   /** Ends the map: its tasks are killed, and the iterator throws the signal's reason. */
   readonly signal?: AbortSignal
@@ -30,11 +30,11 @@ export interface MapProgress {
   readonly finished: number
   /** Results that have been taken. */
   readonly taken: number
-  /** How many items there are; undefined while that is not known. */
+  /** The number of items; undefined while it is unknown. */
   readonly total: number | undefined
 }
 
-/** What a map needs of the kernel that it runs on. */
+/** The kernel's functions that a map needs. */
 interface MapKernel {
   readonly cpus: number
   readonly ready: Promise<void>
@@ -47,10 +47,10 @@ interface MapTask {
 }
 
 /**
- * A function over many items, as tasks: an async iterator of the results. It takes items only as fast as
- * results are taken: never more than `concurrency` are under way or waiting. A failure ends it: what comes
- * after the failed item is killed, and when what comes before it has been given the iterator throws what the
- * failed one threw. Leaving the loop early (`break`) kills the rest.
+ * Runs a function over many items, as tasks: an async iterator of the results. It takes items only as fast as
+ * results are taken: at most `concurrency` tasks run or have untaken results. A failure ends it: later items
+ * are killed, and after the results of earlier items the iterator throws the error. Leaving the loop early
+ * (`break`) kills the other tasks.
  */
 export class TaskMap<T> implements AsyncIterableIterator<T, undefined, undefined> {
   private readonly kernel: MapKernel
@@ -61,14 +61,14 @@ export class TaskMap<T> implements AsyncIterableIterator<T, undefined, undefined
   private readonly concurrency: number
   private readonly ordered: boolean
   private readonly running = new Map<number, MapTask>()
-  /** Results that nobody has taken yet, by the item's number; in the order in which they came. */
+  /** Untaken results by item number, in order of completion. */
   private readonly results = new Map<number, T>()
   private readonly total: number | undefined
   private started = 0
   private finished = 0
   private taken = 0
   private isExhausted = false
-  /** What ended it; in an ordered map, what comes before the item `at` is still given. */
+  /** The error that ended it; in an ordered map, results of items before `at` are still yielded. */
   private failure: { readonly error: unknown; readonly at: number } | null = null
   private isStopped = false
   private feeding: Promise<void> | null = null
@@ -97,7 +97,7 @@ export class TaskMap<T> implements AsyncIterableIterator<T, undefined, undefined
     } = options
     if (concurrency !== Infinity && !(Number.isInteger(concurrency) && concurrency >= 1)) {
       throw new RangeError(
-        `concurrency: ${show(concurrency)} is not a number of tasks; give an integer of at least 1`,
+        `concurrency: ${show(concurrency)} is not a positive integer; give the number of tasks, at least 1`,
       )
     }
     if (
@@ -105,11 +105,14 @@ export class TaskMap<T> implements AsyncIterableIterator<T, undefined, undefined
       items === undefined ||
       !(Symbol.iterator in Object(items) || Symbol.asyncIterator in Object(items))
     ) {
-      throw new TypeError(`map(${fn.name}, items): ${show(items)} cannot be iterated over`)
+      throw new TypeError(
+        `map(${fn.name}, items): ${show(items)} cannot be iterated; give an array, an iterable or an async iterable`,
+      )
     }
-    if (typeof ordered !== 'boolean') throw new TypeError(`ordered: ${show(ordered)} is not true or false`)
+    if (typeof ordered !== 'boolean')
+      throw new TypeError(`ordered: ${show(ordered)} is not a boolean; give true or false`)
     if (onProgress !== undefined && typeof onProgress !== 'function')
-      throw new TypeError(`onProgress: ${show(onProgress)} is not a function`)
+      throw new TypeError(`onProgress: ${show(onProgress)} is not a function; give a function`)
     checkSpawnOptions(spawnOptions, this.kernel.cpus)
     if (spawnOptions.priority !== undefined) priorityOf(spawnOptions.priority)
     this.concurrency = concurrency
@@ -133,7 +136,7 @@ export class TaskMap<T> implements AsyncIterableIterator<T, undefined, undefined
     return next
   }
 
-  /** Leaves the loop: kills what is under way, and resolves when that has ended. */
+  /** Leaves the loop: kills the running tasks, and resolves when they have ended. */
   async return(): Promise<IteratorResult<T, undefined>> {
     this.failure = null
     this.stop()
@@ -171,7 +174,7 @@ export class TaskMap<T> implements AsyncIterableIterator<T, undefined, undefined
     }
   }
 
-  /** Whether everything that is to be given before the failure of item `at` has been. */
+  /** Whether all results before the failure of item `at` have been yielded. */
   private isDue(at: number): boolean {
     return this.ordered ? this.taken >= at : true
   }
@@ -188,7 +191,7 @@ export class TaskMap<T> implements AsyncIterableIterator<T, undefined, undefined
     this.feeding = this.feed().catch(error => this.fail(error, this.started))
   }
 
-  /** Takes items and spawns their tasks, as long as there is room. */
+  /** Takes items and spawns their tasks, while there is room. */
   private async feed(): Promise<void> {
     const source =
       Symbol.asyncIterator in this.items ? this.items[Symbol.asyncIterator]() : this.items[Symbol.iterator]()
@@ -242,8 +245,7 @@ export class TaskMap<T> implements AsyncIterableIterator<T, undefined, undefined
   private finishFailed(number: number, error: unknown): void {
     this.running.delete(number)
     this.finished++
-    // In an ordered map the failure of the first item that failed counts, as if they had run one after the
-    // other.
+    // In an ordered map the failure of the earliest item counts, as if they had run one after the other.
     if (!this.isStopped || (this.failure !== null && number < this.failure.at)) this.fail(error, number)
     this.change()
   }
@@ -255,7 +257,7 @@ export class TaskMap<T> implements AsyncIterableIterator<T, undefined, undefined
     this.stop(error, this.ordered ? at : 0)
   }
 
-  /** Ends it at once: nothing more is given. */
+  /** Ends it immediately: no more results are yielded. */
   private abort(reason: unknown): void {
     if (this.isStopped && this.failure === null) return
     this.failure = { error: reason, at: 0 }
@@ -281,7 +283,7 @@ export class TaskMap<T> implements AsyncIterableIterator<T, undefined, undefined
     return new Promise(resolve => this.changed.push(resolve))
   }
 
-  /** Resolves when no task is left and no item is being pulled. */
+  /** Resolves when no task is left and no item is being taken. */
   private async ended(): Promise<void> {
     await this.feeding
     while (this.running.size > 0) await this.nextChange()

@@ -5,18 +5,17 @@ import { show, type SpawnOptions } from '../boot/options.ts'
 declare const kinds: unique symbol
 
 /**
- * A function of a module that tasks can run: a reference, what `kernel.spawn` takes. The function itself is
- * on the CPUs.
+ * A reference to a function of a module: the argument of `kernel.spawn`. The function itself is on the CPUs.
  */
 export interface Spawnable<A extends readonly unknown[] = readonly any[], T = unknown> {
   readonly name: string
   readonly module: string
-  /** Only for the types: what it takes and gives. */
+  /** Only for the types: its parameters and result. */
   readonly [kinds]?: (...args: A) => T
 }
 
 /**
- * What `spawn` takes after the function: its arguments, which may be left out where it needs none, and the
+ * The arguments of `spawn` after the function: its arguments, which may be omitted if it needs none, and the
  * options.
  */
 export type SpawnArguments<A extends readonly unknown[]> = [] extends A
@@ -24,8 +23,8 @@ export type SpawnArguments<A extends readonly unknown[]> = [] extends A
   : [args: A, options?: SpawnOptions]
 
 /**
- * What a task that runs a function gives: what a generator returns, what a promise resolves with, else the
- * value.
+ * The result of a task that runs a function: the return value of a generator, the value of a promise, else
+ * the value.
  */
 export type ResultOf<R> =
   R extends Generator<any, infer T, any>
@@ -36,18 +35,18 @@ export type ResultOf<R> =
         ? Awaited<T>
         : Awaited<R>
 
-/** A module as `kernel.import` shows it: its functions, and nothing else. */
+/** A module as `kernel.import` returns it: only its functions. */
 export type ModuleView<M> = {
   readonly [K in keyof M as M[K] extends AnyFunction ? K : never]: M[K] extends (...args: infer A) => infer R
     ? Spawnable<A, ResultOf<R>>
     : never
 }
 
-/** What stands behind a `Spawnable`. */
+/** The object behind a `Spawnable`. */
 export class FunctionReference implements Spawnable {
   readonly name: string
   readonly module: string
-  /** @internal The kernel that it belongs to, and its number there. */
+  /** @internal Its kernel, and its number there. */
   readonly kernel: object
   /** @internal */
   readonly number: number
@@ -63,7 +62,7 @@ export class FunctionReference implements Spawnable {
   }
 }
 
-/** The functions of a module under their names; asking for another says what there is. */
+/** The functions of a module by name; reading another name throws an error that lists them. */
 export function moduleView(
   kernel: object,
   url: string,
@@ -82,7 +81,7 @@ export function moduleView(
   })
 }
 
-/** The reference in what was given to `spawn`. Throws a TypeError that says what is wrong with it. */
+/** The reference in an argument of `spawn`. Throws a TypeError that says what is wrong with it. */
 export function referenceOf(kernel: object, fn: unknown): FunctionReference {
   if (fn instanceof FunctionReference) {
     if (fn.isClass) throw classError(fn.name)
@@ -93,11 +92,11 @@ export function referenceOf(kernel: object, fn: unknown): FunctionReference {
   }
   if (typeof fn === 'function') {
     throw new TypeError(
-      `spawn(${fn.name || 'function'}): a function of this thread cannot run on a CPU; export it from a module, and spawn it from what kernel.import(url) gives`,
+      `spawn(${fn.name || 'function'}): a function of this thread cannot run on a CPU; export it from a module, and spawn it from the result of kernel.import(url)`,
     )
   }
   throw new TypeError(
-    `spawn(${show(fn)}): not a function of a module; give one of what kernel.import(url) gives`,
+    `spawn(${show(fn)}): not a function of a module; give a function from the result of kernel.import(url)`,
   )
 }
 
@@ -108,7 +107,7 @@ export function moduleUrl(url: unknown): string {
     if (/^[a-z][a-z\d+.-]+:/i.test(url)) return url
     if (url.startsWith('/')) return `file://${encodeURI(url)}`
     throw new TypeError(
-      `import(${show(url)}): a CPU cannot know what that is relative to; give new URL(${show(url)}, import.meta.url)`,
+      `import(${show(url)}): the address is relative, and a CPU cannot resolve it; give new URL(${show(url)}, import.meta.url)`,
     )
   }
   throw new TypeError(`import(${show(url)}): not a module; give new URL('./work.ts', import.meta.url)`)

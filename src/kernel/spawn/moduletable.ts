@@ -2,12 +2,11 @@ import type { Region } from '../../arena/memory/arena.ts'
 import { assert } from '../../arena/assert.ts'
 
 /**
- * The modules whose exports are functions of tasks, in the arena, so that a CPU that comes later finds what
- * it has to load. An entry is written by the booting thread alone, before the count that makes it visible;
- * none is ever taken out.
+ * The modules that export functions of tasks, in the arena, so that a new CPU finds the modules to load. Only
+ * the booting thread writes an entry, before the count that makes it visible; no entry is ever removed.
  *
- * The functions of the kernel have numbers: those of a module start at its `base` and go in the order of
- * their names, the same on every CPU.
+ * The functions of the kernel are numbered: those of a module start at its `base`, in the order of their
+ * names, the same on every CPU.
  */
 const COUNT = 0
 const ENTRIES = 2
@@ -17,9 +16,9 @@ const ENTRY_WORDS = 2
 const MODULES_MAX = 1023
 export const MODULE_TABLE_WORDS: number = ENTRIES + MODULES_MAX * ENTRY_WORDS
 
-/** No module may have more: the next one's base is so far behind. */
+/** The maximum for one module: the distance between two bases. */
 export const FUNCTIONS_PER_MODULE = 4096
-/** The numbers below belong to the kernel itself. */
+/** The lower numbers belong to the kernel itself. */
 const FIRST_BASE = FUNCTIONS_PER_MODULE
 
 export class ModuleTable {
@@ -35,7 +34,7 @@ export class ModuleTable {
     return Atomics.load(this.i32, this.start + COUNT)
   }
 
-  /** Booting thread only. `url` is a payload, the table's from here on. Returns the module's base. */
+  /** Booting thread only. `url` is a payload, owned by the table from now on. Returns the module's base. */
   add(url: number): number {
     const { i32, start } = this
     const index = i32[start + COUNT]
@@ -57,10 +56,7 @@ export class ModuleTable {
     })
   }
 
-  /**
-   * The base of the module that a function belongs to, and the payload of its URL; undefined: there is none
-   * such.
-   */
+  /** The base of the module of a function, and the payload of its URL; undefined: there is no such module. */
   find(fn: number): { base: number; url: number } | undefined {
     const index = Math.floor((fn - FIRST_BASE) / FUNCTIONS_PER_MODULE)
     if (index < 0 || index >= this.count) return undefined

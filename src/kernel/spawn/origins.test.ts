@@ -5,7 +5,7 @@ function below(origins: Origins, fn: object): string | undefined {
   return origins.take(fn, below)?.stack
 }
 
-test('each spawn of a turn has its own place, as long as they are few', () => {
+test('each spawn of a turn has its own origin, while they are few', () => {
   const origins = new Origins()
   const fn = {}
   const here = below(origins, fn)
@@ -14,7 +14,7 @@ test('each spawn of a turn has its own place, as long as they are few', () => {
   expect(here).toContain('origins.test.ts')
 })
 
-test('of a long run of spawns of one function only some look, and those of another function do', () => {
+test('in a long run of spawns of one function only some capture a stack, and those of another function do', () => {
   const origins = new Origins()
   const fn = {}
   const taken = Array.from({ length: 1000 }, () => origins.take(fn, below))
@@ -23,7 +23,7 @@ test('of a long run of spawns of one function only some look, and those of anoth
   expect(other).toContain('origins.test.ts')
 })
 
-test('an await begins anew', async () => {
+test('an await starts a new run', async () => {
   const origins = new Origins()
   const fn = {}
   const loop = Array.from({ length: 200 }, () => origins.take(fn, below))

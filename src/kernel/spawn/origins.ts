@@ -1,21 +1,20 @@
 import { captureOrigin } from '../../coroutine/core/uncaught.ts'
 
-/** Where a task was spawned. */
+/** The place that spawned a task. */
 export type Origin = { readonly stack?: string } | null
 
-/** Frames of where it was spawned that the errors of a task show. */
+/** Frames of the spawning place that the errors of a task show. */
 const ORIGIN_FRAMES = 4
-/** Spawns of one turn that each look for themselves; and how often one of those after them does. */
+/** The first spawns of a turn each capture their stack; after them only one of several does. */
 const EXACT_SPAWNS = 64
 const LOOK_EVERY = 64
-/** And how often when there are thousands. */
+/** From this many spawns on, even fewer do. */
 const MANY_SPAWNS = 1024
 const MANY_LOOK_EVERY = 1024
 
 /**
- * Takes the places that spawn. A look at the stack costs more than all the rest of a spawn, so in a long run
- * of spawns of one function, without so much as an `await` in between, only some look: a loop is what makes
- * thousands of them.
+ * Captures the places that spawn. Capturing a stack costs more than the rest of a spawn. So in a long run of
+ * spawns of one function, without an `await` in between, only some capture it: such a run is a loop.
  */
 export class Origins {
   private spawns = 0
@@ -27,7 +26,7 @@ export class Origins {
     this.latest = null
   }
 
-  /** The place that called `below`, which was asked to spawn `fn`. */
+  /** The place that called `below`, which spawns `fn`. */
   take(fn: object, below: (...args: any[]) => unknown): Origin {
     const spawns = this.spawns++
     if (spawns === 0) queueMicrotask(this.endTurn)

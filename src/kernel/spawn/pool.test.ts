@@ -22,7 +22,7 @@ async function booted(options: KernelOptions): Promise<{ kernel: Kernel; work: M
 }
 
 describe('a kernel whose CPUs come and go:', () => {
-  test('it starts with the minimum, grows while tasks wait, and not above the maximum', async () => {
+  test('it starts with the minimum, and grows while tasks wait, up to the maximum', async () => {
     const { kernel, work } = await booted({ cpus: { min: 1, max: 3, idle: Infinity } })
     expect(kernel.online).toBe(1)
     const word = words(1)
@@ -40,7 +40,7 @@ describe('a kernel whose CPUs come and go:', () => {
     expect(Atomics.load(gate, 2)).toBe(3)
   })
 
-  test('CPUs without work end, down to the minimum, and come again when there is work', async () => {
+  test('idle CPUs end, down to the minimum, and start again when there is work', async () => {
     const { kernel, work } = await booted({ cpus: { min: 1, max: 2, idle: 5 } })
     const [online, offline]: number[][] = [[], []]
     kernel.on('online', ({ cpu }) => online.push(cpu))
@@ -55,7 +55,7 @@ describe('a kernel whose CPUs come and go:', () => {
     expect(await kernel.spawn(work.thread)).toBeGreaterThan(0)
   })
 
-  test('it may have no CPU at all until a task comes', async () => {
+  test('it may have no CPU until a task is spawned', async () => {
     const kernel = await Kernel.boot({ cpus: { min: 0, max: 2, idle: 5 } })
     onTestFinished(() => kernel.close({ abort: true }))
     expect(kernel.online).toBe(0)
@@ -65,7 +65,7 @@ describe('a kernel whose CPUs come and go:', () => {
     expect(await kernel.spawn(work.thread)).toBeGreaterThan(0)
   })
 
-  test('a task that sleeps keeps its CPU, and so does one of that CPU that dies and is needed', async () => {
+  test('a sleeping task keeps its CPU, and a dead CPU that is needed is replaced', async () => {
     const { kernel, work } = await booted({ cpus: { min: 0, max: 1, idle: 5 } })
     const task = kernel.spawn(work.echoes)
     await until(() => task.status.state === 'sleeping')
@@ -96,14 +96,14 @@ describe('a kernel whose CPUs come and go:', () => {
     await expect(Kernel.boot({ cpus })).rejects.toThrow(message)
   })
 
-  test('a simulated machine has its CPUs from its boot on, and says so', async () => {
+  test('a simulated machine has a fixed number of CPUs, and the error says so', async () => {
     await expect(Kernel.boot({ machine: 'simulated', cpus: { min: 1, max: 2 } })).rejects.toThrow(
       'cpus: a simulated machine has the same CPUs from its boot on; give a number, as in cpus: 2',
     )
   })
 })
 
-describe('what each CPU is given:', () => {
+describe('the options of each CPU:', () => {
   test('workerData, env, argv and execArgv', async () => {
     const { kernel, work } = await booted({
       cpus: 1,
@@ -122,7 +122,7 @@ describe('what each CPU is given:', () => {
     })
   })
 
-  test('a CPU that comes back has them too', async () => {
+  test('a replaced CPU has them too', async () => {
     const { kernel, work } = await booted({ cpus: 1, workerData: 'mine' })
     const word = words(1)
     const endless = kernel.spawn(work.endless, [word])
@@ -132,7 +132,7 @@ describe('what each CPU is given:', () => {
     expect(await kernel.spawn(work.given)).toMatchObject({ data: 'mine' })
   })
 
-  test("with eventLoop: 'always' what a task left in the event loop goes on while its CPU has no task", async () => {
+  test("with eventLoop: 'always' timers of an ended task go on while its CPU has no task", async () => {
     const { kernel, work } = await booted({ cpus: 1, eventLoop: 'always' })
     const word = words(1)
     await kernel.spawn(work.leavesTimer, [word])
@@ -140,19 +140,19 @@ describe('what each CPU is given:', () => {
   })
 
   test.each<[KernelOptions, RegExp]>([
-    [{ env: 'PATH=/' as never }, /env: 'PATH=\/' is no environment/],
+    [{ env: 'PATH=/' as never }, /env: 'PATH=\/' is not an environment/],
     [{ argv: 'a b' as never }, /argv: 'a b' is not a list/],
     [{ execArgv: '--expose-gc' as never }, /execArgv: '--expose-gc' is not a list/],
-    [{ resourceLimits: 5 as never }, /resourceLimits: 5 is not an object of limits/],
+    [{ resourceLimits: 5 as never }, /resourceLimits: 5 is not an object; give limits/],
     [{ eventLoop: 'sometimes' as never }, /eventLoop: 'sometimes' is not known/],
-    [{ trackUnmanagedFds: 1 as never }, /trackUnmanagedFds: 1 is not true or false/],
+    [{ trackUnmanagedFds: 1 as never }, /trackUnmanagedFds: 1 is not a boolean/],
     [{ tasksPerCpu: 0 }, /tasksPerCpu: 0 is not a number of tasks/],
   ])('%j is refused', async (options, message) => {
     await expect(Kernel.boot(options)).rejects.toThrow(message)
   })
 })
 
-describe('messages and what they carry:', () => {
+describe('messages and transferred objects:', () => {
   let kernel: Kernel
   let work: ModuleView<Work>
 
@@ -163,7 +163,7 @@ describe('messages and what they carry:', () => {
 
   afterAll(() => kernel.close({ abort: true }))
 
-  test('a task and its spawner talk, in order', async () => {
+  test('a task and its spawner exchange messages in order', async () => {
     const task = kernel.spawn(work.echoes)
     const heard: unknown[] = []
     task.on('message', value => heard.push(value))
@@ -175,7 +175,7 @@ describe('messages and what they carry:', () => {
     expect(task.post('late')).toBe(false)
   })
 
-  test('messages that were sent before the task began wait for it, as they were then', async () => {
+  test('messages sent before the task began wait for it, unchanged', async () => {
     const gate = words(3)
     const blocked = [0, 1].map(cpu => kernel.spawn(work.block, [gate], { affinity: [cpu] }))
     await until(() => Atomics.load(gate, 0) === 2)
@@ -193,7 +193,7 @@ describe('messages and what they carry:', () => {
     expect(heard).toEqual(['first!', 'second!'])
   })
 
-  test('what a task posts is heard before its end is told', async () => {
+  test('the messages of a task arrive before its end', async () => {
     for (let turn = 0; turn < 100; turn++) {
       const task = kernel.spawn(work.tells, [3])
       const heard: unknown[] = []
@@ -215,14 +215,14 @@ describe('messages and what they carry:', () => {
     expect(String(await failureOf(kernel.spawn(work.tellsFunction)))).toMatch(/could not be cloned/)
   })
 
-  test('a port that is transferred works in the task, and is gone here', async () => {
+  test('a transferred port works in the task, and is detached here', async () => {
     const { port1, port2 } = new MessageChannel()
     const task = kernel.spawn(work.asks, [port2], { transfer: [port2] })
     port1.postMessage('hello')
     expect(await task).toBe('hello')
     expect(() => kernel.spawn(work.asks, [port2], { transfer: [port2] })).toThrow()
     port1.close()
-    // Nothing of a spawn that failed is left: the kernel goes on.
+    // Nothing of the failed spawn is left: the kernel goes on.
     expect(await kernel.spawn(work.thread)).toBeGreaterThan(0)
   })
 
@@ -240,7 +240,7 @@ describe('messages and what they carry:', () => {
     for (const { port1 } of channels) port1.close()
   })
 
-  test('a task gives a port away with its result', async () => {
+  test('a task transfers a port with its result', async () => {
     const always = await booted({ cpus: 1, eventLoop: 'always' })
     const port = await always.kernel.spawn(always.work.opens)
     const answer = new Promise(resolve => port.once('message', resolve))
@@ -249,14 +249,14 @@ describe('messages and what they carry:', () => {
     port.close()
   })
 
-  test('a task gives a buffer away with its result, and has it no more', async () => {
+  test('a task transfers a buffer with its result, and no longer has it', async () => {
     const one = await booted({ cpus: 1 })
     const buffer = await one.kernel.spawn(one.work.gives, [64])
     expect(buffer.byteLength).toBe(64)
     expect(await one.kernel.spawn(one.work.left)).toBe(0)
   })
 
-  test('a task whose ports went down with its CPU ends, and says why', async () => {
+  test('a task whose ports were lost with its CPU ends with an error that says so', async () => {
     const one = await booted({ cpus: 1 })
     const word = words(1)
     const endless = one.kernel.spawn(one.work.endless, [word])
@@ -269,7 +269,7 @@ describe('messages and what they carry:', () => {
     port1.close()
   })
 
-  test('what the code of a CPU posts to its parent is heard by the kernel', async () => {
+  test('messages of code on a CPU to its parent are events of the kernel', async () => {
     const heard = new Promise(resolve => {
       const undo = kernel.on('message', ({ message }) => {
         undo()
@@ -282,7 +282,7 @@ describe('messages and what they carry:', () => {
 })
 
 describe('a limit of started tasks for each CPU:', () => {
-  test('no CPU has started more, and all run in the end, by priority', async () => {
+  test('no CPU starts more, and all run, by priority', async () => {
     const { kernel, work } = await booted({ cpus: 2, tasksPerCpu: 2 })
     const running = words(2)
     const most = await Promise.all(Array.from({ length: 40 }, () => kernel.spawn(work.naps, [running])))
@@ -301,7 +301,7 @@ describe('a limit of started tasks for each CPU:', () => {
     expect(order).toEqual(['high', 'low'])
   })
 
-  test('one that waits can be killed, and so can all of them', async () => {
+  test('a waiting task can be killed, and so can all of them', async () => {
     const { kernel, work } = await booted({ cpus: 1, tasksPerCpu: 1, grace: 10 })
     const word = words(1)
     const endless = kernel.spawn(work.endless, [word])
@@ -318,7 +318,7 @@ describe('a limit of started tasks for each CPU:', () => {
   })
 })
 
-test('the summary counts what has ended, in one line', async () => {
+test('the summary counts ended tasks, in one line', async () => {
   const { kernel, work } = await booted({ cpus: 1 })
   await kernel.spawn(work.thread)
   await failureOf(kernel.spawn(work.fails))

@@ -10,15 +10,15 @@ import { Job, JOB_LOCAL, NOT_KILLED, OUTCOME_PENDING } from './job.ts'
 import { BOOTING_THREAD } from '../boot/layout.ts'
 import type { KernelView } from '../boot/view.ts'
 
-/** What the kernel is asked to run. */
+/** The description of a job to spawn. */
 export interface JobSpec {
   readonly fn: number
-  /** What the task is called: its own name, or its function's. */
+  /** The task's name: its own, or its function's. */
   readonly name: string
-  /** A payload, owned by this thread until it is the job's; 0: no arguments. */
+  /** A payload, owned by this thread until the job takes it; 0: no arguments. */
   readonly args: number
   readonly context: number
-  /** Control bits of job.ts. */
+  /** Bits of `control` (job.ts). */
   readonly control: number
   readonly owner: number
   readonly spawner: number
@@ -26,9 +26,9 @@ export interface JobSpec {
 }
 
 /**
- * Makes a job and its task, and starts it: straight into the run queue of a CPU, from any thread.
- * `beforeStart` sees the job before any CPU can. With `starts` false the caller starts the task, and is the
- * booting thread. Throws ArenaFullError when there is no room; the payloads are then still the caller's.
+ * Creates a job and its task, and starts it: directly in the run queue of a CPU, from any thread.
+ * `beforeStart` gets the job before any CPU can. With `starts` false the caller starts the task, and is the
+ * booting thread. Throws ArenaFullError when there is no room; the caller then still owns the payloads.
  */
 export function spawnJob(
   view: KernelView,
@@ -78,12 +78,12 @@ export function spawnJob(
   }
   if (thread.id === BOOTING_THREAD) startByArrival(s, task)
   else startTask(s, task)
-  // Until here a thread that dies takes the job with it, for no task would ever run it.
+  // Until here the job dies with this thread: no task would ever run it.
   jobs.publish(i32, job)
   return job
 }
 
-/** A new kernel task for a job whose last one is gone with its CPU. */
+/** Creates a new task for a job whose last one was lost with its CPU. */
 export function respawnJob(view: KernelView, job: number, options: TaskOptions): void {
   const task = createTask(view.s, options)
   Atomics.store(view.i32, job + Job.cpu, 0)
@@ -99,7 +99,7 @@ function writeAffinity(i32: Int32Array, job: number, affinity: readonly number[]
   i32[job + Job.affinity + 1] = high
 }
 
-/** Its function is in this CPU's heap: it runs here or not at all. */
+/** Its function is in this CPU's heap: it can run only here. */
 function bindUnstarted(view: KernelView, task: number): void {
   const { i32, s } = view
   i32[i32[task + TaskRecord.entity] + Entity.policy] |= POLICY_BOUND

@@ -21,7 +21,7 @@ afterAll(async () => {
   await kernel.close({ abort: true })
 })
 
-/** What the scheduler knows of a task. */
+/** The scheduler's settings of a task. */
 function scheduled({ view, job }: Task): { slice: number; roundRobin: boolean } {
   let slice = Number.NaN
   let roundRobin = false
@@ -33,7 +33,7 @@ function scheduled({ view, job }: Task): { slice: number; roundRobin: boolean } 
   return { slice, roundRobin }
 }
 
-test('a task has a slice and a turn of its own', async () => {
+test('a task has its own slice and round-robin setting', async () => {
   const work = await kernel.import<typeof import('../../../testing/kernel/fixtures/allowwork.ts')>(
     new URL('../../../testing/kernel/fixtures/allowwork.ts', import.meta.url),
   )
@@ -45,7 +45,7 @@ test('a task has a slice and a turn of its own', async () => {
     { slice: 2.5, roundRobin: true },
   ])
   expect(() => spawn({ slice: 0 })).toThrow(/slice: 0 is not a slice/)
-  expect(() => spawn({ roundRobin: 1 as never })).toThrow(/roundRobin: 1 is not true or false/)
+  expect(() => spawn({ roundRobin: 1 as never })).toThrow(/roundRobin: 1 is not a boolean/)
 })
 
 describe('on worker threads, with one CPU,', () => {
@@ -71,9 +71,9 @@ describe('on worker threads, with one CPU,', () => {
     ])
   }
 
-  test('equals above the ordinary ones take turns if they are told to, and else run to their end', async () => {
+  test('real-time tasks of equal priority take turns with roundRobin, and else run to their end', async () => {
     expect(await equals({ roundRobin: true, slice: 1 })).toEqual([true, true])
-    // The first never sees the second, which sees what the first has left.
+    // The first never sees the second; the second sees the counts of the first.
     expect(await equals({})).toEqual([false, true])
   })
 
@@ -87,7 +87,7 @@ describe('on worker threads, with one CPU,', () => {
   })
 })
 
-test('hand-off locks are told their knobs by the options, and before those by the environment', async () => {
+test('the settings of hand-off locks come from the environment, then from the options', async () => {
   const knobs = async (handoff: object): Promise<[number, number]> => {
     await using booted = await Kernel.boot({ machine: 'simulated', cpus: 1, handoff })
     const { view } = (booted as unknown as { booted: BootedKernel }).booted
@@ -109,7 +109,7 @@ test('hand-off locks are told their knobs by the options, and before those by th
   await expect(knobs({ fallbackUs: -1 })).rejects.toThrow(/handoff.fallbackUs: -1 is not/)
 })
 
-test('each call with options refuses those that do not exist, and changes nothing', async () => {
+test('each call refuses unknown options, and changes nothing', async () => {
   const work = await kernel.import<typeof import('../../../testing/kernel/fixtures/allowwork.ts')>(
     new URL('../../../testing/kernel/fixtures/allowwork.ts', import.meta.url),
   )
