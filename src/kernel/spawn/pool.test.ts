@@ -86,7 +86,7 @@ describe('a kernel whose CPUs come and go:', () => {
     [{ min: -1 }, /cpus\.min: -1 is not a number of CPUs; give an integer from 0 to 64/],
     [
       { min: 3, max: 2 },
-      /cpus\.max: 2 is not a number of CPUs; give an integer from 3, as cpus\.min says, to 64/,
+      /cpus\.max: 2 is not a number of CPUs; give an integer from 3 \(because of cpus\.min\) to 64/,
     ],
     [{ max: 65 }, /cpus\.max: 65 is not/],
     [{ min: 0, max: 0 }, /cpus\.max: 0 is not a number of CPUs; give an integer from 1/],
