@@ -453,7 +453,7 @@ function knob(
   if (value === undefined) return undefined
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 0) {
     const name = value === given ? `${option}: ${show(value)}` : `${variable}: ${show(said)}`
-    throw new RangeError(`${name} is not a number; give an integer of 0 or more`)
+    throw new RangeError(`${name} is not a whole number; give 0 or more`)
   }
   return value
 }
