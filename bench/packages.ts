@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { compile } from '../src/compiler/compile.ts'
 import type { LoweringName } from '../src/compiler/analysis/directive.ts'
 import type { Namespace } from '../test/compiler/differential/evaluate.ts'
-import { neighboursOf } from '../src/compiler/loading/neighbours.ts'
+import { importedCostsOf } from '../src/compiler/loading/neighbours.ts'
 import { fileOf, link } from '../test/compiler/realcode/packages.ts'
 
 export interface Job {
@@ -134,7 +134,7 @@ export function load({ entry }: Job, lowering: LoweringName | 'best' | null): Lo
         ? source
         : compile(source, file, {
             whole: true,
-            neighbour: neighboursOf(file),
+            neighbour: importedCostsOf(file),
             sourcemap: false,
             ...(lowering === 'best' ? {} : { lowering }),
           }).code

@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { Command, Option } from 'commander'
 import { fileError, type Output, streams } from './failure.ts'
 import { compile, type CompileResult, type Diagnostic, type FunctionStat } from '../compiler/compile.ts'
-import { neighboursOf } from '../compiler/loading/neighbours.ts'
+import { importedCostsOf } from '../compiler/loading/neighbours.ts'
 
 export interface CompileFlags {
   stats?: boolean
@@ -53,7 +53,7 @@ export function compileFile(file: string, flags: CompileFlags, { out, err }: Out
   const result = compile(source, file, {
     mode,
     whole,
-    neighbour: neighboursOf(resolve(file)),
+    neighbour: importedCostsOf(resolve(file)),
     ...(lowering !== undefined && { lowering }),
   })
   const failed = result.diagnostics.some(({ severity }) => severity === 'error')

@@ -1,14 +1,14 @@
 /** The compiler's one entry: source text in; source text, a map and what there is to say about it out. */
 import type { Analysis } from './analysis/analysis.ts'
 import { analyze } from './analysis/analyze.ts'
-import type { Neighbour } from './analysis/importedcosts.ts'
+import type { ModuleCostsLookup } from './analysis/importedcosts.ts'
 import { classify } from './analysis/classify.ts'
 import { Reporter } from './output/diagnostics.ts'
 import { isModuleText, isScript } from './output/enginecheck.ts'
 import type { LoweringName } from './analysis/directive.ts'
 import type { Func } from './analysis/functions.ts'
 import { CheckerLowering } from './lowering/checker/checker.ts'
-import { lowerBy } from './lowering/chooselowering.ts'
+import { chooseLowering } from './lowering/chooselowering.ts'
 import { FramesLowering } from './lowering/frames/frames.ts'
 import { GeneratorLowering } from './lowering/generator/generator.ts'
 import { Lines } from './output/lines.ts'
@@ -34,7 +34,7 @@ export interface CompileOptions {
    * What is known of the modules next to this one: where `whole` is set, brief functions of theirs are called
    * plainly.
    */
-  neighbour?: Neighbour
+  neighbour?: ModuleCostsLookup
   /** In checker mode: statements and branches are counted. */
   coverage?: boolean
   /** In checker mode: a word that the text of each function of the output contains. */
@@ -183,7 +183,7 @@ class Compilation {
       if (tried.length === 0) {
         return { code: source, map: null, changed: false, diagnostics: reporter.sorted(), stats }
       }
-      if (lowering instanceof FramesLowering) tell(stats, analysis, lowering)
+      if (lowering instanceof FramesLowering) addLowerings(stats, analysis, lowering)
       const output = lowering.program(runtime ?? (checking ? 'heddle/checker/runtime' : 'heddle/runtime'))
       const { code, map } = print(output, source, file, sourcemap !== false)
       const broken = this.#check(output, code)
@@ -208,7 +208,7 @@ class Compilation {
     const given = this.#onlyGenerators ? 'generator' : this.#options.lowering
     const asks = !this.#onlyGenerators && analysis.funcs.some(({ asked }) => asked === 'frames')
     if (given === 'generator' && !asks) return new GeneratorLowering(this.#source, analysis, { strip })
-    const choose = (func: Func): LoweringName => func.asked ?? given ?? lowerBy(func, analysis)
+    const choose = (func: Func): LoweringName => func.asked ?? given ?? chooseLowering(func, analysis)
     return new FramesLowering(this.#source, analysis, { strip, choose })
   }
 
@@ -258,7 +258,7 @@ function describe(error: unknown): string {
 }
 
 /** Adds how each twin is made, and why not by unwinding. */
-function tell(stats: FunctionStat[], { funcs }: Analysis, lowering: FramesLowering): void {
+function addLowerings(stats: FunctionStat[], { funcs }: Analysis, lowering: FramesLowering): void {
   const told = funcs.filter(({ kind }) => kind !== 'module' && kind !== 'initializer')
   for (const [index, func] of told.entries()) {
     const stat = stats[index]!

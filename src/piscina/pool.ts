@@ -19,7 +19,7 @@ import {
 import { PoolTask, queued, unqueued } from './pooltask.ts'
 import { PoolWorker, workerOf } from './poolworker.ts'
 import { FixedQueue, type TaskQueue } from './queues.ts'
-import { Standings } from './taskpriority.ts'
+import { Placements } from './taskpriority.ts'
 
 /** Who a pool tells what happens. */
 export interface PoolListener {
@@ -50,7 +50,7 @@ export class ThreadPool {
   private readonly preempts: boolean
   private readonly compile: readonly (string | RegExp | URL)[]
   private readonly balancer: PiscinaLoadBalancer
-  readonly standings: Standings
+  readonly standings: Placements
   private cpus: PoolCpus | null = null
   private isClosing = false
   private isDestroying = false
@@ -62,7 +62,7 @@ export class ThreadPool {
     this.listener = listener
     this.compile = compileOf(options)
     this.preempts = this.compile.length > 0
-    this.standings = new Standings(this.preempts)
+    this.standings = new Placements(this.preempts)
     this.options = filledOptions(options, this.preempts)
     const { maxThreads, concurrentTasksPerWorker, recordTiming } = this.options
     if (maxThreads > THREADS_MAX) {

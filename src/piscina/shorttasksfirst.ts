@@ -8,14 +8,14 @@ import { AHEAD_MS, learn } from './taskpriority.ts'
  * Node tells it: on a machine that has other work too, a task of one millisecond may be on its CPU for
  * twenty.
  */
-interface Ahead {
+interface ShortTask {
   readonly task: TaskReference
   /** CPU time of the thread when the task began. */
   readonly began: number
   readonly after: TaskPriority
 }
 
-const ahead = new Set<Ahead>()
+const ahead = new Set<ShortTask>()
 let isWatched = false
 
 const cpuMs: () => number =
@@ -37,7 +37,7 @@ export function* timed<T>(
   known: Int32Array,
   handler: number,
 ): Generator<number, T, unknown> {
-  const one: Ahead = { task: currentHandle(), began: cpuMs(), after }
+  const one: ShortTask = { task: currentHandle(), began: cpuMs(), after }
   if (goesAhead) {
     ahead.add(one)
     if (!isWatched) {
@@ -54,7 +54,7 @@ export function* timed<T>(
   }
 }
 
-function hasRunLong({ task, began }: Ahead): boolean {
+function hasRunLong({ task, began }: ShortTask): boolean {
   return cpuMs() - began > AHEAD_MS && task.runTime > AHEAD_MS
 }
 

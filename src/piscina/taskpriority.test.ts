@@ -1,13 +1,13 @@
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { ThreadPool } from './pool.ts'
-import { learn, Standings } from './taskpriority.ts'
+import { learn, Placements } from './taskpriority.ts'
 
 const asked = { name: 'f', filename: '/work.js', priority: undefined, nice: undefined }
 const urgency = ({ options }: { options: { priority?: unknown } }): number => Number(options.priority ?? 128)
 
-function after(runs: readonly boolean[], task: Parameters<Standings['of']>[0] = asked): number {
-  const standings = new Standings(true)
+function after(runs: readonly boolean[], task: Parameters<Placements['of']>[0] = asked): number {
+  const standings = new Placements(true)
   const handler = standings.handlerOf(task)
   for (const isLong of runs) learn(standings.known!, handler, isLong)
   return urgency(standings.of(task, handler))
@@ -26,19 +26,19 @@ test('a handler goes ahead until its runs have been long again and again, and wh
 
 test("'normal' is what a task has that does not go ahead; another priority is as the program says", () => {
   expect(after([], { ...asked, priority: 'normal' })).toBe(after(Array<boolean>(5).fill(true)))
-  const { options, goesAhead } = new Standings(true).of({ ...asked, priority: 'high' }, 0)
+  const { options, goesAhead } = new Placements(true).of({ ...asked, priority: 'high' }, 0)
   expect([options, goesAhead]).toEqual([{ priority: 'high' }, false])
 })
 
 test('where a task has a nice, tasks share by weight', () => {
-  const standings = new Standings(true)
+  const standings = new Placements(true)
   expect(standings.of({ ...asked, nice: 5 }, 0).options).toEqual({ nice: 5 })
   expect(standings.of({ ...asked, priority: 'normal' }, 0).options).toEqual({})
   expect(standings.afterAhead).toBe('normal')
 })
 
 test('handlers are told apart, and those beyond the table share a place in it', () => {
-  const standings = new Standings(true)
+  const standings = new Placements(true)
   const numbers = Array.from({ length: 3000 }, (_, at) => standings.handlerOf({ ...asked, name: `f${at}` }))
   expect(new Set(numbers).size).toBe(standings.known!.length)
   expect(Math.max(...numbers)).toBe(standings.known!.length - 1)
@@ -46,7 +46,7 @@ test('handlers are told apart, and those beyond the table share a place in it', 
 })
 
 test('without preemption nothing goes ahead, and nothing is learnt', () => {
-  const standings = new Standings(false)
+  const standings = new Placements(false)
   expect(standings.known).toBeNull()
   expect(standings.of(asked, 0)).toEqual({ options: {}, goesAhead: false })
 })

@@ -32,29 +32,29 @@ const LONG = 0.75 * CERTAIN
 const HANDLERS = 1024
 
 /** What a task is spawned with. */
-export interface Standing {
+export interface Placement {
   readonly options: Pick<SpawnOptions, 'priority' | 'nice' | 'slice' | 'roundRobin'>
   readonly goesAhead: boolean
 }
 
-interface Asked {
+interface TaskRequest {
   readonly name: string
   readonly filename: string
   readonly priority: TaskPriority | undefined
   readonly nice: number | undefined
 }
 
-const ahead: Standing = {
+const ahead: Placement = {
   options: { priority: AHEAD_PRIORITY, slice: STEADY_MS, roundRobin: true },
   goesAhead: true,
 }
-const steady: Standing = {
+const steady: Placement = {
   options: { priority: STEADY_PRIORITY, slice: STEADY_MS, roundRobin: true },
   goesAhead: false,
 }
-const ordinary: Standing = { options: {}, goesAhead: false }
+const ordinary: Placement = { options: {}, goesAhead: false }
 
-export class Standings {
+export class Placements {
   /**
    * How likely the next run of each handler is to be long: the workers learn it. Null: tasks are not
    * preempted, and it is of no use.
@@ -67,7 +67,7 @@ export class Standings {
     this.known = preempts ? new Int32Array(new SharedArrayBuffer(HANDLERS * 4)) : null
   }
 
-  of({ priority, nice }: Asked, handler: number): Standing {
+  of({ priority, nice }: TaskRequest, handler: number): Placement {
     if (nice !== undefined) this.hasNice = true
     const { known } = this
     if (known === null || nice !== undefined || (priority !== undefined && priority !== 'normal')) {
@@ -81,7 +81,7 @@ export class Standings {
   }
 
   /** The number of the task's handler. */
-  handlerOf({ name, filename }: Asked): number {
+  handlerOf({ name, filename }: TaskRequest): number {
     const { handlers } = this
     const key = `${name} ${filename}`
     let found = handlers.get(key)

@@ -6,7 +6,7 @@
  * constant is looked at.
  */
 import type { Analysis } from './analysis.ts'
-import type { Made } from './construct.ts'
+import type { ImplicitCall } from './construct.ts'
 import type { Func } from './functions.ts'
 import type { Binding } from './scope.ts'
 import { bare, children, isClass, isWellKnownSymbol, keyName, type Node } from './syntax.ts'
@@ -150,7 +150,7 @@ function privatesOf({ body }: Node, funcOf: Analysis['funcOf'], isMeant: (func: 
 }
 
 /** Enters the accessors that each function may run among what it makes: what they cost, it costs. */
-export function addAccessors(analysis: Analysis, made: Map<Func, Made[]>): void {
+export function addAccessors(analysis: Analysis, made: Map<Func, ImplicitCall[]>): void {
   const { reads, writes } = accessesOf(
     analysis,
     ({ mark, refusals }) => mark !== null && refusals.length === 0,

@@ -309,7 +309,7 @@ export class Analyzer {
     while (func.isArrow && func.parent !== null) {
       func = func.parent
       func[`uses${what}`] = true
-      if (!func.isArrow) func[`lends${what}`] = true
+      if (!func.isArrow) func[`captures${what}`] = true
     }
   }
 

@@ -4,14 +4,14 @@
  */
 import { accessorRefusal, addAccessors, isFoundByKey } from './accessors.ts'
 import { type Analysis, globalName } from './analysis.ts'
-import { Beyond, type Neighbour } from './importedcosts.ts'
+import { ImportedCosts, type ModuleCostsLookup } from './importedcosts.ts'
 import { lightMethods, shortGlobals, shortNamespaces } from './builtins.ts'
-import { constructorsIn, type Made } from './construct.ts'
-import { groupsOf } from './cycles.ts'
+import { constructorsIn, type ImplicitCall } from './construct.ts'
+import { connectedGroups } from './cycles.ts'
 import { markIn } from './directive.ts'
 import type { Call, Func } from './functions.ts'
 import { type Costs, findLong } from './cost.ts'
-import { refuseTexts } from './functiontext.ts'
+import { refuseFunctionTexts } from './functiontext.ts'
 import { isBuiltIn, typeOf } from './types.ts'
 import { bare, isFunction, isWellKnownSymbol, keyName, type Node } from './syntax.ts'
 
@@ -21,7 +21,7 @@ interface ClassifyOptions {
   /** Every function is marked, as if the module began with 'use task'. */
   whole?: boolean
   /** What is known of the modules next to this one, in a package that is compiled whole. */
-  neighbour?: Neighbour | undefined
+  neighbour?: ModuleCostsLookup | undefined
 }
 
 /** Fills in marks, call targets, `recursive`, `long`, `twin` and `why`. */
@@ -33,13 +33,13 @@ export function classify(
     name(func)
     refuseUnsupported(func, everything, analysis)
   }
-  refuseTexts(analysis, isMarkedItself)
+  refuseFunctionTexts(analysis, isMarkedItself)
   mark(analysis, everything || whole)
   for (const func of analysis.funcs) for (const call of func.calls) aim(call, analysis)
-  const made = everything ? new Map<Func, Made[]>() : constructorsIn(analysis)
+  const made = everything ? new Map<Func, ImplicitCall[]>() : constructorsIn(analysis)
   if (!everything) addAccessors(analysis, made)
   findRecursion(analysis.funcs, made)
-  const beyond = neighbour === undefined || !whole ? null : new Beyond(analysis, neighbour)
+  const beyond = neighbour === undefined || !whole ? null : new ImportedCosts(analysis, neighbour)
   const costs = findLong(analysis, whole && !everything, made, beyond)
   choose(analysis, everything)
   return costs
@@ -215,12 +215,12 @@ function known(call: Call, target: Func): void {
 }
 
 /** A function is recursive when a chain of known calls leads from it to itself. */
-function findRecursion(funcs: Func[], made: ReadonlyMap<Func, readonly Made[]>): void {
+function findRecursion(funcs: Func[], made: ReadonlyMap<Func, readonly ImplicitCall[]>): void {
   const next = (func: Func): Func[] => [
     ...func.calls.flatMap(({ target }) => (target === null ? [] : [target])),
     ...(made.get(func) ?? []).map(({ target }) => target),
   ]
-  for (const group of groupsOf(funcs, next)) {
+  for (const group of connectedGroups(funcs, next)) {
     if (group.length === 1 && !next(group[0]!).includes(group[0]!)) continue
     for (const member of group) member.recursive = true
   }

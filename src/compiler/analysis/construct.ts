@@ -67,16 +67,16 @@ export function superStops({ node, func }: Call, analysis: Analysis): boolean {
 }
 
 /** A constructor, or an accessor, of this file that a function runs, and where. */
-export interface Made {
+export interface ImplicitCall {
   readonly node: Node
   readonly target: Func
 }
 
 /** The constructors of this file that each function runs by `new` or `super`. */
-export function constructorsIn(analysis: Analysis): Map<Func, Made[]> {
-  const all = new Map<Func, Made[]>()
+export function constructorsIn(analysis: Analysis): Map<Func, ImplicitCall[]> {
+  const all = new Map<Func, ImplicitCall[]>()
   for (const func of analysis.funcs) {
-    const found: Made[] = []
+    const found: ImplicitCall[] = []
     for (const node of func.constructs) {
       const target = constructorOf(node, analysis)
       if (target !== null && target !== 'short') found.push({ node, target })

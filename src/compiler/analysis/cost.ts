@@ -12,17 +12,17 @@
 import type { Analysis } from './analysis.ts'
 import { blockingMethods, shortMethods } from './builtins.ts'
 import { isBriefBuiltIn } from './aliases.ts'
-import type { Beyond } from './importedcosts.ts'
-import type { Made } from './construct.ts'
-import { groupsOf } from './cycles.ts'
+import type { ImportedCosts } from './importedcosts.ts'
+import type { ImplicitCall } from './construct.ts'
+import { connectedGroups } from './cycles.ts'
 import type { Call, Func } from './functions.ts'
 import { type Methods, methodsOf } from './methods.ts'
 import { bare, contains, isFunction, type Node, walk } from './syntax.ts'
 
 /** So many calls are brief: some ten microseconds. */
-const brief_calls = 1_000
+const briefCalls = 1_000
 /** What a call of a built-in is worth that has to go over a list or a text. */
-const light_calls = 4
+const lightCalls = 4
 
 /** What each function costs, and what each method's name stands for. */
 export interface Costs {
@@ -36,22 +36,22 @@ const noMethods: Methods = new Map()
 export function findLong(
   analysis: Analysis,
   whole: boolean,
-  made: ReadonlyMap<Func, readonly Made[]>,
-  beyond: Beyond | null,
+  made: ReadonlyMap<Func, readonly ImplicitCall[]>,
+  beyond: ImportedCosts | null,
 ): Costs {
   const methods = whole ? methodsOf(analysis) : noMethods
-  const ways = whole ? waysOf(analysis, methods, beyond) : knownWays(analysis, 0)
+  const ways = whole ? targetsOf(analysis, methods, beyond) : knownTargets(analysis, 0)
   const next = (func: Func): Func[] => [
     ...func.calls.flatMap(call => ways.get(call)?.funcs ?? []),
     ...(made.get(func) ?? []).map(({ target }) => target),
   ]
   const costs = new Map<Func, number>()
-  for (const group of groupsOf(analysis.funcs, next)) {
+  for (const group of connectedGroups(analysis.funcs, next)) {
     const [func] = group
     const around = group.length > 1 || next(func!).includes(func!)
     for (const member of group) {
       const cost = around ? Number.POSITIVE_INFINITY : costOf(member, ways, costs, analysis, whole, made)
-      member.long = cost > brief_calls
+      member.long = cost > briefCalls
       costs.set(member, member.long ? Number.POSITIVE_INFINITY : cost)
     }
   }
@@ -68,17 +68,17 @@ export function findLong(
 }
 
 /** Where a call leads: functions of the file, and what it costs to go elsewhere. */
-interface Way {
+interface CallTargets {
   readonly funcs: readonly Func[]
   readonly cost: number
 }
 
-function isBrief(way: Way | undefined): boolean {
-  return way !== undefined && way.cost <= brief_calls && way.funcs.every(({ long }) => !long)
+function isBrief(way: CallTargets | undefined): boolean {
+  return way !== undefined && way.cost <= briefCalls && way.funcs.every(({ long }) => !long)
 }
 
-function knownWays({ funcs }: Analysis, cost: number): Map<Call, Way> {
-  const ways = new Map<Call, Way>()
+function knownTargets({ funcs }: Analysis, cost: number): Map<Call, CallTargets> {
+  const ways = new Map<Call, CallTargets>()
   for (const { calls } of funcs) {
     for (const call of calls) if (call.target !== null) ways.set(call, { funcs: [call.target], cost })
   }
@@ -86,18 +86,22 @@ function knownWays({ funcs }: Analysis, cost: number): Map<Call, Way> {
 }
 
 /** Where calls lead, as far as the file and its neighbours tell. */
-function waysOf(analysis: Analysis, methods: Methods, beyond: Beyond | null): Map<Call, Way> {
-  const ways = knownWays(analysis, 1)
+function targetsOf(
+  analysis: Analysis,
+  methods: Methods,
+  beyond: ImportedCosts | null,
+): Map<Call, CallTargets> {
+  const ways = knownTargets(analysis, 1)
   for (const { calls } of analysis.funcs) {
     for (const call of calls) {
       const { target, reach, node } = call
       if (target !== null || reach === 'short' || node.callee === undefined) continue
       const callee = calledBy(bare(node.callee))
       const imported = beyond?.imported(callee)
-      if (isBriefBuiltIn(callee, analysis)) ways.set(call, { funcs: [], cost: light_calls })
+      if (isBriefBuiltIn(callee, analysis)) ways.set(call, { funcs: [], cost: lightCalls })
       else if (imported !== undefined) ways.set(call, { funcs: [], cost: imported + 1 })
       else if (callee.type === 'MemberExpression' && !callee.computed) {
-        const way = wayTo(callee.property.name, reach === 'light', methods, beyond)
+        const way = methodTargets(callee.property.name, reach === 'light', methods, beyond)
         if (way !== null) ways.set(call, withoutDelegates(way, call.func, callee.property.name))
       }
     }
@@ -133,7 +137,7 @@ function mayLeave(statement: Node): boolean {
 }
 
 /** What only hands a call on leads to the function that does the work, and not around to itself. */
-function withoutDelegates(way: Way, func: Func, name: string): Way {
+function withoutDelegates(way: CallTargets, func: Func, name: string): CallTargets {
   if (!way.funcs.includes(func) || !delegates(func, name)) return way
   return { ...way, funcs: way.funcs.filter(other => !delegates(other, name)) }
 }
@@ -148,10 +152,15 @@ function calledBy(callee: Node): Node {
 }
 
 /** Where a method of that name leads; null: perhaps anywhere. */
-function wayTo(name: string, light: boolean, methods: Methods, beyond: Beyond | null): Way | null {
+function methodTargets(
+  name: string,
+  light: boolean,
+  methods: Methods,
+  beyond: ImportedCosts | null,
+): CallTargets | null {
   const outside = beyond?.method(name)
   const inside = methods.get(name)
-  if (light) return { funcs: [], cost: outside ?? (shortMethods.has(name) ? 0 : light_calls) }
+  if (light) return { funcs: [], cost: outside ?? (shortMethods.has(name) ? 0 : lightCalls) }
   if (blockingMethods.has(name) || inside === null) return null
   if (inside === undefined) return outside === undefined ? null : { funcs: [], cost: outside + 1 }
   return { funcs: inside, cost: (outside ?? 0) + 1 }
@@ -159,11 +168,11 @@ function wayTo(name: string, light: boolean, methods: Methods, beyond: Beyond | 
 
 function costOf(
   func: Func,
-  ways: ReadonlyMap<Call, Way>,
+  ways: ReadonlyMap<Call, CallTargets>,
   costs: ReadonlyMap<Func, number>,
   analysis: Analysis,
   whole: boolean,
-  made: ReadonlyMap<Func, readonly Made[]>,
+  made: ReadonlyMap<Func, readonly ImplicitCall[]>,
 ): number {
   const { loops } = func
   const turns = loops.map(loop => (whole ? turnsOf(loop, func, analysis) : Number.POSITIVE_INFINITY))
@@ -173,7 +182,7 @@ function costOf(
   for (const call of func.calls) {
     const each = costOfCall(call, ways.get(call), costs)
     if (each > 0) cost += each * times(call.node)
-    if (cost > brief_calls) break
+    if (cost > briefCalls) break
   }
   for (const { node, target } of made.get(func) ?? []) {
     const each = (costs.get(target) ?? Number.POSITIVE_INFINITY) + (whole ? 1 : 0)
@@ -182,7 +191,7 @@ function costOf(
   return cost
 }
 
-function costOfCall(call: Call, way: Way | undefined, costs: ReadonlyMap<Func, number>): number {
+function costOfCall(call: Call, way: CallTargets | undefined, costs: ReadonlyMap<Func, number>): number {
   if (way !== undefined) {
     let most = 0
     for (const func of way.funcs) most = Math.max(most, costs.get(func) ?? Number.POSITIVE_INFINITY)

@@ -3,7 +3,7 @@
  */
 import type { Func } from './functions.ts'
 
-export function groupsOf(funcs: readonly Func[], next: (func: Func) => readonly Func[]): Func[][] {
+export function connectedGroups(funcs: readonly Func[], next: (func: Func) => readonly Func[]): Func[][] {
   const groups: Func[][] = []
   const order = new Map<Func, number>()
   const low = new Map<Func, number>()

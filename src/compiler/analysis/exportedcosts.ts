@@ -4,7 +4,7 @@
  */
 import type { Analysis } from './analysis.ts'
 import { analyze } from './analyze.ts'
-import { type Brief, whole } from './importedcosts.ts'
+import { type ModuleCosts, wholeExport } from './importedcosts.ts'
 import { classify } from './classify.ts'
 import { isExports } from '../loading/commonjs.ts'
 import { Reporter } from '../output/diagnostics.ts'
@@ -14,7 +14,7 @@ import { isTooDeep, parse } from './parse.ts'
 import { bare, isFunction, type Node, walk } from './syntax.ts'
 
 /** Null: the text cannot be read. */
-export function briefOf(source: string, file: string): Brief | null {
+export function exportedCosts(source: string, file: string): ModuleCosts | null {
   if (isTooDeep(source)) return null
   const reporter = new Reporter(file, new Lines(source))
   const parsed = parse(source, file, reporter)
@@ -80,7 +80,7 @@ function exportedByAssignment(analysis: Analysis, give: Give): void {
     if (left.type !== 'MemberExpression' || left.computed) return
     if (isExports(left.object)) give(left.property.name, functionAt(analysis, right))
     else if (isExports(left)) {
-      if (right.type !== 'ObjectExpression') give(whole, functionAt(analysis, right))
+      if (right.type !== 'ObjectExpression') give(wholeExport, functionAt(analysis, right))
       for (const { type, key, value, computed } of (right.properties ?? []) as Node[]) {
         if (type === 'Property' && !computed) give(key.name ?? key.value, functionAt(analysis, value))
       }

@@ -77,10 +77,10 @@ export class Func {
   usesTarget = false
   usesSuper = false
   /** The same, by an arrow inside: an arrow's twin is no arrow, so its host lends these out by name. */
-  lendsThis = false
-  lendsArguments = false
-  lendsTarget = false
-  lendsSuper = false
+  capturesThis = false
+  capturesArguments = false
+  capturesTarget = false
+  capturesSuper = false
 
   /** It uses a variable that the code calls `arguments`. */
   declaresArguments = false

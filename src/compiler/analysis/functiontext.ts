@@ -10,11 +10,14 @@ import { bare, isFunction, type Node, walk } from './syntax.ts'
  * Refuses each function of this file that is made into text, and what is inside of it. One that is marked
  * itself stays a task.
  */
-export function refuseTexts({ texts, bindingOf, funcOf }: Analysis, isMarked: (func: Func) => boolean): void {
+export function refuseFunctionTexts(
+  { texts, bindingOf, funcOf }: Analysis,
+  isMarked: (func: Func) => boolean,
+): void {
   for (const node of texts) {
     const func = functionOf(node, bindingOf, funcOf)
     if (func === undefined || isMarked(func)) continue
-    func.isText = isAlone(func, bindingOf)
+    func.isText = isSelfContained(func, bindingOf)
     refuse(func)
   }
 }
@@ -34,7 +37,7 @@ function functionOf(
  * True when the function uses nothing of the functions around it, whose variables may go by other names when
  * they are compiled.
  */
-function isAlone(func: Func, bindingOf: Analysis['bindingOf']): boolean {
+function isSelfContained(func: Func, bindingOf: Analysis['bindingOf']): boolean {
   if (func.parent?.kind === 'module') return true
   if (func.isArrow && (func.usesThis || func.usesArguments || func.usesTarget || func.usesSuper)) return false
   let alone = true

@@ -3,14 +3,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { briefOf } from './exportedcosts.ts'
+import { exportedCosts } from './exportedcosts.ts'
 import { compile } from '../compile.ts'
-import { neighboursOf } from '../loading/neighbours.ts'
+import { importedCostsOf } from '../loading/neighbours.ts'
 
 /** The form of `work`, beside a module `./next.js` of this text. */
 function formOfWork(source: string, next: string, extension: string): string {
   const neighbour = (specifier: string) =>
-    specifier === './next.js' ? briefOf(next, `/next${extension}`) : null
+    specifier === './next.js' ? exportedCosts(next, `/next${extension}`) : null
   const { stats } = compile(source, `/work${extension}`, { whole: true, neighbour })
   return stats.find(({ name }) => name === 'work')!.form
 }
@@ -105,7 +105,7 @@ describe('files', () => {
   test('are found as Node finds them, and what cannot be read tells nothing', () => {
     writeFileSync(join(folder, 'a.js'), 'exports.one = x => x')
     writeFileSync(join(folder, 'broken.js'), 'exports.one = x => {')
-    const neighbour = neighboursOf(join(folder, 'main.js'))
+    const neighbour = importedCostsOf(join(folder, 'main.js'))
     for (const specifier of ['./a.js', './a', '../' + folder.split('/').at(-1) + '/a']) {
       expect([...neighbour(specifier)!.exports.keys()], specifier).toEqual(['one'])
     }

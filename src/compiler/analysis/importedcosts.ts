@@ -11,7 +11,7 @@ import { bare, type Node, walk } from './syntax.ts'
  * What a module tells those that import it. Costs are counted as in cost.ts; what is not brief has none, or
  * no end of it.
  */
-export interface Brief {
+export interface ModuleCosts {
   /** By the name that it is exported under; `=` is what a CommonJS module exports instead of an object. */
   readonly exports: ReadonlyMap<string, number>
   /** By the name of the method. */
@@ -19,17 +19,17 @@ export interface Brief {
 }
 
 /** Finds what the module under a specifier tells; null: nothing is known of it. */
-export type Neighbour = (specifier: string) => Brief | null
+export type ModuleCostsLookup = (specifier: string) => ModuleCosts | null
 
 /** The name of what is exported instead of an object. */
-export const whole = '='
+export const wholeExport = '='
 
-export class Beyond {
+export class ImportedCosts {
   readonly #bindingOf: Analysis['bindingOf']
-  readonly #neighbour: Neighbour
+  readonly #neighbour: ModuleCostsLookup
   readonly #methods = new Map<string, number>()
 
-  constructor({ program, bindingOf }: Analysis, neighbour: Neighbour) {
+  constructor({ program, bindingOf }: Analysis, neighbour: ModuleCostsLookup) {
     this.#bindingOf = bindingOf
     this.#neighbour = neighbour
     const specifiers = new Set<string>()
@@ -56,7 +56,7 @@ export class Beyond {
     if (isCall(node)) node = bare(node.object)
     if (node.type === 'Identifier') {
       const source = this.#sourceOf(node)
-      return source === null ? undefined : this.#find(source.specifier, source.name ?? whole)
+      return source === null ? undefined : this.#find(source.specifier, source.name ?? wholeExport)
     }
     if (node.type !== 'MemberExpression' || node.computed || node.object.type !== 'Identifier')
       return undefined
@@ -81,7 +81,7 @@ export class Beyond {
       const specifier = requiredIn(bare(binding.init))
       return specifier === null ? null : { specifier, name: null }
     }
-    return takenApart(binding)
+    return destructuredFrom(binding)
   }
 }
 
@@ -96,7 +96,7 @@ function importedName({ type, imported }: Node): string | null {
 }
 
 /** `const { name } = require('…')`. */
-function takenApart({ name, declarations: [declaration] }: Binding): ReturnType<typeof source> | null {
+function destructuredFrom({ name, declarations: [declaration] }: Binding): ReturnType<typeof source> | null {
   for (const { id, init } of (declaration?.declarations ?? []) as Node[]) {
     if (id.type !== 'ObjectPattern' || init == null) continue
     for (const { type, key, value, computed } of id.properties as Node[]) {

@@ -16,7 +16,7 @@ import type { BuildOptions, BuildResult, OutputFile, PluginBuild } from 'esbuild
 import { MagicString } from 'magic-string'
 import type { UnpluginOptions } from 'unplugin'
 import { moduleReferences, referenceText } from './references.ts'
-import { isForeign, isLoader, ownModule, pathOf } from './ownmodules.ts'
+import { isOtherPlatform, isLoader, ownModule, pathOf } from './ownmodules.ts'
 
 /** Which of the three builds this is, told through its options: plugins are shared by all. */
 const phaseKey = '__heddlePhase'
@@ -50,7 +50,10 @@ export function companion(): UnpluginOptions {
         const text = new MagicString(source)
         let used = false
         for (const { start, end, specifier } of references) {
-          if (own !== null && (isLoader(specifier) || isForeign(specifier, options.platform === 'node'))) {
+          if (
+            own !== null &&
+            (isLoader(specifier) || isOtherPlatform(specifier, options.platform === 'node'))
+          ) {
             text.update(start, end, 'null')
             continue
           }

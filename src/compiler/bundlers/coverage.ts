@@ -8,7 +8,7 @@
 import type { UnpluginOptions } from 'unplugin'
 import { composeMaps, type SourceMap } from '../output/sourcemap.ts'
 import { textHash } from '../loading/texthash.ts'
-import type { Teller, Translate, Turn } from './unplugin.ts'
+import type { WarningContext, Translate, CompilerPosition } from './unplugin.ts'
 import { countBlocks } from './blockcounters.ts'
 import { markOf, type Originals, originalsOf } from './v8provider.ts'
 
@@ -19,11 +19,11 @@ interface VitestConfig {
 }
 
 /** What Vite gives a transform beyond what all bundlers do. */
-interface ViteTeller extends Teller {
+interface ViteContext extends WarningContext {
   getCombinedSourcemap(): SourceMap
 }
 
-export function coverage(turn: Turn, translate: Translate): UnpluginOptions {
+export function coverage(turn: CompilerPosition, translate: Translate): UnpluginOptions {
   let originals: Originals | null = null
   return {
     name: 'heddle:coverage',
@@ -45,7 +45,7 @@ export function coverage(turn: Turn, translate: Translate): UnpluginOptions {
         order: 'post',
         handler(source, id) {
           if (!turn.afterCounters || /\0/.test(id) || !/\.[cm]?[jt]sx?(?:$|\?)/.test(id)) return null
-          const teller = this as unknown as ViteTeller
+          const teller = this as unknown as ViteContext
           return originals === null
             ? translate(teller, source, id)
             : translateCounted(teller, source, id, translate, originals)
@@ -57,7 +57,7 @@ export function coverage(turn: Turn, translate: Translate): UnpluginOptions {
 
 /** Compiles a module that has counters for V8, and enters in `originals` how it was without them. */
 function translateCounted(
-  teller: ViteTeller,
+  teller: ViteContext,
   source: string,
   id: string,
   translate: Translate,

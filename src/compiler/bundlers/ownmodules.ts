@@ -21,7 +21,7 @@ export function ownModule(id: string): string | null {
 }
 
 /** Whether a reference of heddle's own leads to the worker of the other platform. */
-export function isForeign(specifier: string, isNode: boolean): boolean {
+export function isOtherPlatform(specifier: string, isNode: boolean): boolean {
   return (isNode ? /\/web-[\w-]+\.[jt]s$/ : /\/node-[\w-]+\.[jt]s$/).test(specifier)
 }
 

@@ -11,7 +11,7 @@ import { dirname, relative, resolve } from 'node:path'
 import { MagicString } from 'magic-string'
 import type { UnpluginContextMeta, UnpluginOptions } from 'unplugin'
 import { moduleReferences, referenceText } from './references.ts'
-import { isForeign, isLoader, ownModule, pathOf } from './ownmodules.ts'
+import { isOtherPlatform, isLoader, ownModule, pathOf } from './ownmodules.ts'
 
 const scheme = 'heddle-module:'
 
@@ -137,7 +137,7 @@ export function registry(framework: UnpluginContextMeta['framework']): UnpluginO
         if (references.length === 0) return null
         const text = new MagicString(source)
         for (const { start, end, specifier, isWorker } of references) {
-          if (own !== null && (isLoader(specifier) || isForeign(specifier, isNode)))
+          if (own !== null && (isLoader(specifier) || isOtherPlatform(specifier, isNode)))
             text.update(start, end, 'null')
           else if (!isWorker) {
             const name = nameOf(resolve(dirname(file), specifier))

@@ -17,8 +17,8 @@ import { registry } from './registry.ts'
 import { vitestCache } from './vitestcache.ts'
 import { viteSettings } from './vitesettings.ts'
 import { compile, type Diagnostic } from '../compile.ts'
-import { neighboursOf } from '../loading/neighbours.ts'
-import { partly } from '../loading/selectionwarning.ts'
+import { importedCostsOf } from '../loading/neighbours.ts'
+import { selectionWarning } from '../loading/selectionwarning.ts'
 import { checkPatterns, type CompilePattern, patternText, Selection } from '../loading/selection.ts'
 import { withoutQuery } from '../analysis/parse.ts'
 
@@ -60,12 +60,15 @@ const ids = /\.[cm]?[jt]sx?(?:$|\?)/
  * Where in the chain of plugins the compiler stands. Vitest's coverage decides that, where it is on: see
  * bundlers/coverage.ts.
  */
-export interface Turn {
+export interface CompilerPosition {
   /** After the code has been given its counters: what is counted then is the source. */
   afterCounters: boolean
 }
 
-function plugin(options: HeddleOptions = {}, turn: Turn = { afterCounters: false }): UnpluginOptions {
+function plugin(
+  options: HeddleOptions = {},
+  turn: CompilerPosition = { afterCounters: false },
+): UnpluginOptions {
   checkOptions('heddle(options)', options, heddleOptions)
   const selection = selectionOf(options)
   const translate = translator(options, selection)
@@ -83,12 +86,16 @@ function plugin(options: HeddleOptions = {}, turn: Turn = { afterCounters: false
 }
 
 /** What a plugin is given to say something with. */
-export interface Teller {
+export interface WarningContext {
   warn(message: string | object): void
   error(message: string | object): void
 }
 
-export type Translate = (teller: Teller, source: string, id: string) => { code: string; map: never } | null
+export type Translate = (
+  teller: WarningContext,
+  source: string,
+  id: string,
+) => { code: string; map: never } | null
 
 function translator(options: HeddleOptions, selection: Selection): Translate {
   const { runtime = ownRuntime, warnings = true } = options
@@ -103,10 +110,10 @@ function translator(options: HeddleOptions, selection: Selection): Translate {
     const { code, map, changed, diagnostics } = compile(source, file, {
       runtime,
       whole,
-      neighbour: neighboursOf(file),
+      neighbour: importedCostsOf(file),
     })
     if (whole) {
-      const text = partly(diagnostics, file)
+      const text = selectionWarning(diagnostics, file)
       if (warnings && text !== null) teller.warn(text)
     } else {
       for (const diagnostic of diagnostics) {
@@ -154,7 +161,7 @@ function plugins(
   options: HeddleOptions | undefined,
   { framework }: Pick<UnpluginContextMeta, 'framework'>,
 ): UnpluginOptions[] {
-  const turn: Turn = { afterCounters: false }
+  const turn: CompilerPosition = { afterCounters: false }
   const tasks = plugin(options, turn)
   const selection = selectionOf(options ?? {})
   switch (framework) {

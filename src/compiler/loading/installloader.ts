@@ -13,10 +13,10 @@ import { claimsMemory, programFile } from '../../machine/node/node-claims.ts'
 import { runtime } from '../../machine/core/runtime.ts'
 import type { HooksData } from './hooks.ts'
 import {
-  announce,
+  registerThreadLoader,
   compileLoaded,
   compileRequired,
-  explained,
+  explainedError,
   nodeStrips,
   selection,
   setRuntime,
@@ -31,10 +31,10 @@ if (!(Symbol.for('heddle.loader') in globalThis)) {
   if (runtime() === 'bun') {
     // Its module loads the parser, which no other runtime needs before it compiles.
     const { registerInBun } = await import('./bunplugin.ts')
-    announce(() => undefined)
+    registerThreadLoader(() => undefined)
     registerInBun(compileLoaded)
   } else if (typeof Module.registerHooks === 'function') {
-    announce(() => undefined)
+    registerThreadLoader(() => undefined)
     Module.registerHooks({ load: (url, context, nextLoad) => compileLoaded(url, nextLoad(url, context)) })
   } else {
     // What another thread compiles runs here.
@@ -47,7 +47,7 @@ if (!(Symbol.for('heddle.loader') in globalThis)) {
 async function loadAll(): Promise<void> {
   const [translator, runtime] = await Promise.all([
     import('./translate.ts').catch(error => {
-      throw explained(error)
+      throw explainedError(error)
     }),
     import('../runtime.ts'),
   ])
@@ -57,7 +57,7 @@ async function loadAll(): Promise<void> {
 
 function registerInThread(): void {
   const { port1, port2 } = new MessageChannel()
-  announce(patterns => port1.postMessage(patterns))
+  registerThreadLoader(patterns => port1.postMessage(patterns))
   port1.unref()
   const data: HooksData = {
     patterns: selection.texts,

@@ -12,8 +12,8 @@ import { claimsMemory, programFile } from '../../machine/node/node-claims.ts'
 import { Claims } from '../../arena/sync/claims.ts'
 import type { Diagnostic } from '../compile.ts'
 import { cacheFolder, cacheKey, compilerStamp, DiskCache } from './diskcache.ts'
-import { partly } from './selectionwarning.ts'
-import { askedFor, moduleOf, nearestManifest, Selection } from './selection.ts'
+import { selectionWarning } from './selectionwarning.ts'
+import { requestedPatterns, moduleOf, nearestManifest, Selection } from './selection.ts'
 import type { Language, Translation, Work } from './translate.ts'
 
 export interface Loaded {
@@ -40,7 +40,7 @@ export function setTranslator(given: Translator): void {
 }
 
 /** `node --permission` refuses the native part of the parser, and the parser blames npm. */
-export function explained(error: unknown): unknown {
+export function explainedError(error: unknown): unknown {
   const { permission } = process as { permission?: { has(scope: string): boolean } }
   if (permission === undefined || !/native binding|addon/i.test(String(error))) return error
   return new Error(
@@ -50,14 +50,14 @@ export function explained(error: unknown): unknown {
 }
 
 /** The compiler itself mentions the directive: while it is loaded, nothing is compiled. */
-function translatorHere(): Translator {
+function loadedTranslator(): Translator {
   if (translator !== undefined) return translator
   isLoading = true
   try {
     translator = Module.createRequire(import.meta.url)(`./translate${suffix}`) as Translator
     return translator
   } catch (error) {
-    throw explained(error)
+    throw explainedError(error)
   } finally {
     isLoading = false
   }
@@ -100,10 +100,10 @@ export function withoutRuntime(): void {
 export const selection: Selection = new Selection()
 
 /** Functions that the loader has told of already, by name: nobody else says so again. */
-const told = new Set<string>()
+const warnedNames = new Set<string>()
 
 /** What other parts of heddle find the loader of their thread by. */
-export interface LoaderFace {
+export interface ThreadLoader {
   /** Compiles these packages and files too, from now on. */
   include(patterns: readonly string[]): void
   /** Whether a warning has said why a function of this name is not compiled. */
@@ -117,18 +117,18 @@ export interface LoaderFace {
 const loaderSymbol: symbol = Symbol.for('heddle.loader')
 
 /** Says that this thread has a loader. `onInclude` hears of what is selected later. */
-export function announce(onInclude: (patterns: readonly string[]) => void): void {
-  const face: LoaderFace = {
+export function registerThreadLoader(onInclude: (patterns: readonly string[]) => void): void {
+  const face: ThreadLoader = {
     include(patterns) {
       selection.add(patterns)
       onInclude(patterns)
     },
-    hasTold: name => told.has(name),
+    hasTold: name => warnedNames.has(name),
     warnOnce,
     findSyntaxError,
   }
   Object.defineProperty(globalThis, loaderSymbol, { value: face, configurable: true, enumerable: false })
-  selection.add(askedFor(programFile()))
+  selection.add(requestedPatterns(programFile()))
 }
 
 /**
@@ -180,7 +180,7 @@ function refuseModuleSyntax(source: NonNullable<Loaded['source']>, file: string)
   const text = typeof source === 'string' ? source : bytesOf(source).toString('utf8')
   if (!/^[ \t]*(?:import|export)[\s{*'"]/m.test(text)) return
   const found = nearestManifest(dirname(file))
-  if (found?.manifest.type !== 'commonjs' || !translatorHere().isModuleSyntax(text, file)) return
+  if (found?.manifest.type !== 'commonjs' || !loadedTranslator().isModuleSyntax(text, file)) return
   const name = basename(file)
   throw new SyntaxError(
     `${file} has \`import\` or \`export\`, and ${join(found.folder, 'package.json')} says "type": "commonjs". ` +
@@ -245,7 +245,7 @@ function translated(source: string, file: string, language: Language): Translati
   const work: Work = { whole, strips: !nodeStrips, runtime: runtimeUrl() }
   const found = compiledOnce(source, file, language, work)
   if (whole) {
-    const text = partly(found.diagnostics, file)
+    const text = selectionWarning(found.diagnostics, file)
     if (text !== null) warnOnce(`package ${file}`, text, 'partly-compiled')
     // In code of other people Node itself says what does not parse, if it is run at all.
   } else {
@@ -261,7 +261,7 @@ function translated(source: string, file: string, language: Language): Translati
 /** From the cache; or else compiled, by one thread of the process while the others wait for it. */
 function compiledOnce(source: string, file: string, language: Language, work: Work): Translation {
   const kept = openCache()
-  if (kept === null) return translatorHere().translate(source, file, language, work)
+  if (kept === null) return loadedTranslator().translate(source, file, language, work)
   const { cache, claims, stamp } = kept
   // Modules next to it are read too, for a guess that may be an old one: a package changes its version when
   // it changes.
@@ -276,7 +276,7 @@ function compiledOnce(source: string, file: string, language: Language, work: Wo
     if (made !== null) return made
   }
   try {
-    const made = translatorHere().translate(source, file, language, work)
+    const made = loadedTranslator().translate(source, file, language, work)
     cache.write(key, made)
     return made
   } finally {
@@ -325,7 +325,7 @@ function syntaxError({ message, file, line, column, frame }: Diagnostic): Syntax
 
 function tell({ message, file, line, column, frame, code }: Diagnostic): void {
   const place = `${file}:${line}:${column}`
-  for (const [, name] of message.matchAll(/`([^`]+)`/g)) told.add(name!)
+  for (const [, name] of message.matchAll(/`([^`]+)`/g)) warnedNames.add(name!)
   warnOnce(`${code} ${place}`, `${message} (${place})`, code, frame)
 }
 
@@ -353,7 +353,7 @@ function runtimeUrl(): string {
  * Looks through a module and what it imports from files of its own project, for the text that does not parse.
  */
 function findSyntaxError(url: string): string | null {
-  const { importsOf, syntaxErrorOf } = translatorHere()
+  const { importsOf, syntaxErrorOf } = loadedTranslator()
   const seen = new Set<string>()
   const queue = [url]
   for (let next = queue.pop(); next !== undefined && seen.size < 500; next = queue.pop()) {

@@ -4,18 +4,18 @@
  */
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import type { Brief, Neighbour } from '../analysis/importedcosts.ts'
-import { briefOf } from '../analysis/exportedcosts.ts'
+import type { ModuleCosts, ModuleCostsLookup } from '../analysis/importedcosts.ts'
+import { exportedCosts } from '../analysis/exportedcosts.ts'
 
 /** Larger files are no neighbours: to read them twice takes too long. */
-const size_most = 1_000_000
+const sizeMost = 1_000_000
 
-const found = new Map<string, Brief | null>()
+const found = new Map<string, ModuleCosts | null>()
 
 /**
  * What is next to this file. A module that is not a file of its package, or cannot be read, tells nothing.
  */
-export function neighboursOf(file: string): Neighbour {
+export function importedCostsOf(file: string): ModuleCostsLookup {
   const folder = dirname(file)
   return specifier => {
     const path = pathOf(resolve(folder, specifier))
@@ -41,12 +41,12 @@ function pathOf(path: string): string | null {
 
 function isSmallFile(path: string): boolean {
   const stat = statSync(path, { throwIfNoEntry: false })
-  return stat !== undefined && stat.isFile() && stat.size <= size_most
+  return stat !== undefined && stat.isFile() && stat.size <= sizeMost
 }
 
-function read(path: string): Brief | null {
+function read(path: string): ModuleCosts | null {
   try {
-    return briefOf(readFileSync(path, 'utf8'), path)
+    return exportedCosts(readFileSync(path, 'utf8'), path)
   } catch {
     return null
   }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { askedFor, type CompilePattern, checkPatterns, patternText, Selection } from './selection.ts'
+import { requestedPatterns, type CompilePattern, checkPatterns, patternText, Selection } from './selection.ts'
 
 let folder: string
 beforeAll(() => {
@@ -68,7 +68,12 @@ test('a file: URL names a file', () => {
 test('the package.json of the program, and the environment, ask for packages', () => {
   process.env['HEDDLE_COMPILE'] = 'jpeg-js, !react'
   try {
-    expect(askedFor(join(folder, 'main.js'))).toEqual(['jpeg-js', '!react', 'marked', join(folder, 'lib')])
+    expect(requestedPatterns(join(folder, 'main.js'))).toEqual([
+      'jpeg-js',
+      '!react',
+      'marked',
+      join(folder, 'lib'),
+    ])
   } finally {
     delete process.env['HEDDLE_COMPILE']
   }

@@ -197,7 +197,7 @@ export const COMPILE_VARIABLE = 'HEDDLE_COMPILE'
  * What the environment and the program's own package.json ask for. A tool that is installed (`next`, `nest`)
  * runs the program of the folder that it stands in.
  */
-export function askedFor(program: string | undefined): string[] {
+export function requestedPatterns(program: string | undefined): string[] {
   const isTool = program?.split(/[/\\]/).includes('node_modules') ?? true
   const folder = isTool ? process.cwd() : dirname(resolve(program!))
   const fromEnvironment = patternList(process.env[COMPILE_VARIABLE] ?? '')

@@ -6,7 +6,7 @@ import type { Diagnostic } from '../compile.ts'
 import { moduleOf } from './selection.ts'
 
 /** Null: there is nothing to say. */
-export function partly(diagnostics: readonly Diagnostic[], file: string): string | null {
+export function selectionWarning(diagnostics: readonly Diagnostic[], file: string): string | null {
   const { path } = moduleOf(file)
   const error = diagnostics.find(({ severity }) => severity === 'error')
   if (error !== undefined) return `${path} is not compiled: line ${error.line}: ${error.message}`

@@ -5,7 +5,7 @@ import { parseSync } from 'oxc-parser'
 import { pathToFileURL } from 'node:url'
 import { type CompileResult, compile, type Diagnostic } from '../compile.ts'
 import { Lines } from '../output/lines.ts'
-import { neighboursOf } from './neighbours.ts'
+import { importedCostsOf } from './neighbours.ts'
 import {
   composeMaps,
   inlineMapComment,
@@ -114,7 +114,7 @@ function compileAs(
   { whole, runtime: own }: Work,
 ): CompileResult {
   const { commonjs } = language
-  const options = { runtime: commonjs ? commonRuntime : own, whole, neighbour: neighboursOf(file) }
+  const options = { runtime: commonjs ? commonRuntime : own, whole, neighbour: importedCostsOf(file) }
   if (language.typescript === null) return compile(code, nameFor(file, false, commonjs), options)
   const named = /\.[cm]?tsx?$/.test(file)
   const typescript = language.typescript || (named && map === null)

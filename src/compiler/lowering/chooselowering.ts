@@ -11,7 +11,7 @@ import { bare, contains, type Node } from '../analysis/syntax.ts'
  * generator is the better form for a function that does nothing but block: every call in it that may suspend
  * is one of ours that blocks, and every loop in it makes such a call.
  */
-export function lowerBy(func: Func, analysis: Analysis): LoweringName {
+export function chooseLowering(func: Func, analysis: Analysis): LoweringName {
   const { bindingOf, funcs } = analysis
   if (isImplicit.has(func.kind) || func.constructs.some(node => constructStops(node, analysis)))
     return 'frames'

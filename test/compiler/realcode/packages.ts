@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { parseSync } from 'oxc-parser'
 import { compile, type Diagnostic, type FunctionStat } from '../../../src/compiler/compile.ts'
 import { evaluateModule, evaluateScript, type Namespace } from '../differential/evaluate.ts'
-import { neighboursOf } from '../../../src/compiler/loading/neighbours.ts'
+import { importedCostsOf } from '../../../src/compiler/loading/neighbours.ts'
 import * as runtime from '../../../src/compiler/runtime.ts'
 
 export interface Package {
@@ -34,7 +34,7 @@ export function loadPackage(entry: string, lowering: 'frames' | 'generator'): Pa
   const diagnostics: Diagnostic[] = []
   const plain = link(entry, source => source)
   const compiled = link(entry, (source, file) => {
-    const neighbour = neighboursOf(file)
+    const neighbour = importedCostsOf(file)
     const result = compile(`'use task';${source}`, file, { lowering, strip, whole: true, neighbour })
     const error = result.diagnostics.find(({ severity }) => severity === 'error')
     if (error !== undefined) throw new SyntaxError(`${error.message}\n${error.frame}`)

@@ -33,7 +33,7 @@ import {
   writePattern,
   writeSource,
 } from './patterns.ts'
-import { writeTold, writeTurns, writeYield } from './turns.ts'
+import { writeReportedLoop, writeTurns, writeYield } from './turns.ts'
 import { Waits } from './waits.ts'
 import type { Context, Frame } from '../writer/context.ts'
 import { GeneratorLowering } from '../generator/generator.ts'
@@ -42,10 +42,11 @@ import { labelsText, writeForAwait, writeForOf, writeLoop } from '../loops/safep
 import type { Flavor } from '../writer/writer.ts'
 
 /** Global objects whose functions change nothing. */
-const quietObjects: ReadonlySet<string> = new Set(['Math', 'Number', 'String', 'BigInt', 'Symbol'])
+const effectFreeObjects: ReadonlySet<string> = new Set(['Math', 'Number', 'String', 'BigInt', 'Symbol'])
 
 /** Global constructors that read what they are given. */
-const copyingMakers: RegExp = /^(?:(?:Big)?(?:Int|Uint|Float)\d+(?:Clamped)?Array|Map|Set|WeakMap|WeakSet)$/
+const copyingConstructors: RegExp =
+  /^(?:(?:Big)?(?:Int|Uint|Float)\d+(?:Clamped)?Array|Map|Set|WeakMap|WeakSet)$/
 
 export class CheckerLowering extends GeneratorLowering {
   override readonly marksClasses = true
@@ -68,7 +69,7 @@ export class CheckerLowering extends GeneratorLowering {
   /** What `new` makes. */
   readonly #named = new Set<Node>()
   /** Inside a destructuring that assigns: the place that stands for a member of what may be shared. */
-  standIn: ((member: Node) => Rope) | null = null
+  replaceMember: ((member: Node) => Rope) | null = null
 
   constructor(source: string, analysis: Analysis, file: string, covers: boolean, mark: string | undefined) {
     super(source, analysis, { strip: 1 })
@@ -189,18 +190,18 @@ export class CheckerLowering extends GeneratorLowering {
   }
 
   override staysPlain(call: Call): boolean {
-    if (call.reach === 'short') return this.#isQuiet(call.node)
+    if (call.reach === 'short') return this.#hasNoEffect(call.node)
     return call.target !== null && !call.target.twin
   }
 
   /** A call of the language's own that changes nothing, given what is no object. */
-  #isQuiet(node: Node): boolean {
+  #hasNoEffect(node: Node): boolean {
     const callee = bare(node.callee ?? node.tag)
     const global = callee.type === 'MemberExpression' ? callee.object : callee
     const name = globalName(global, this.analysis.bindingOf)
     if (name === null || node.type !== 'CallExpression') return false
     if (callee === global) return shortGlobals.has(name) && name !== 'structuredClone'
-    return quietObjects.has(name) && memoryMethod(callee) === undefined
+    return effectFreeObjects.has(name) && memoryMethod(callee) === undefined
   }
 
   override taggedMember(node: Node, cx: Context): Rope | null {
@@ -218,14 +219,14 @@ export class CheckerLowering extends GeneratorLowering {
   override loop(node: Node, cx: Context, labels: Node[]): Rope {
     const prefix = labelsText(labels)
     if (node.type === 'ForOfStatement') {
-      return writeTold(this, node, cx, check =>
+      return writeReportedLoop(this, node, cx, check =>
         node.await
           ? writeForAwait(this, node, cx, check, prefix)
           : rope`${prefix}${writeForOf(this, node, cx, check)}`,
       )
     }
     if (node.type === 'ForInStatement') {
-      return writeTold(this, node, cx, check => rope`${prefix}${writeLoop(this, node, cx, check)}`)
+      return writeReportedLoop(this, node, cx, check => rope`${prefix}${writeLoop(this, node, cx, check)}`)
     }
     return writeTurns(this, node, cx, prefix)
   }
@@ -238,7 +239,7 @@ export class CheckerLowering extends GeneratorLowering {
   override plainly(written: Rope, node: Node): Rope {
     const callee = bare(node.callee ?? node.tag)
     if (callee.type === 'Super' || callee.type === 'Import') return written
-    return this.#isQuiet(node) ? written : this.effect(written)
+    return this.#hasNoEffect(node) ? written : this.effect(written)
   }
 
   convert(operand: Node): void {
@@ -307,7 +308,7 @@ export class CheckerLowering extends GeneratorLowering {
         return cx.func.isGenerator ? writeYield(this, node, cx) : null
       case 'CallExpression': {
         const call = this.callOf(node)
-        if (call !== undefined && this.staysPlain(call) && this.#isQuiet(node)) {
+        if (call !== undefined && this.staysPlain(call) && this.#hasNoEffect(node)) {
           if (node.arguments.some(({ type }: Node) => type === 'SpreadElement'))
             return this.effect(this.copy(node, cx))
           for (const argument of node.arguments as Node[]) this.convert(argument)
@@ -322,7 +323,7 @@ export class CheckerLowering extends GeneratorLowering {
   /** What copies a view reads it. */
   #new(node: Node, cx: Context): Rope {
     const name = globalName(bare(node.callee), this.analysis.bindingOf)
-    if (name === null || !copyingMakers.test(name) || node.arguments.length === 0) {
+    if (name === null || !copyingConstructors.test(name) || node.arguments.length === 0) {
       const { names } = this
       const list = this.argumentsText(node, cx)
       if (node.callee.type === 'Identifier')

@@ -41,8 +41,8 @@ export function writeDestructuring(lowering: CheckerLowering, node: Node, patter
   const taken = [whole, parts]
   const writes = new Rope()
   let count = 0
-  const outer = lowering.standIn
-  lowering.standIn = member => {
+  const outer = lowering.replaceMember
+  lowering.replaceMember = member => {
     const view = frame.take()
     const index = frame.take()
     const shared = frame.take()
@@ -53,7 +53,7 @@ export function writeDestructuring(lowering: CheckerLowering, node: Node, patter
     return rope`(${found}, ${shared} ? ${parts} : ${view})[${shared} ? ${number} : ${index}]`
   }
   const left = lowering.node(pattern, cx)
-  lowering.standIn = outer
+  lowering.replaceMember = outer
   const source = writeParts(lowering, pattern, node.right, rope`${whole}`)
   const made = rope`(${whole} = ${lowering.node(node.right, cx)}, ${parts} = [], ${left} = ${source}, ${writes}${whole})`
   frame.give(...taken)
@@ -69,7 +69,8 @@ export function writePattern(lowering: CheckerLowering, node: Node, cx: Context)
       part.type === 'AssignmentPattern' ? part.left : part.type === 'RestElement' ? part.argument : part
     if (inner.type === 'MemberExpression') {
       const indexed = isIndexed(inner) && inner.object.type !== 'Super'
-      const place = indexed && lowering.standIn !== null ? lowering.standIn(inner) : lowering.place(inner, cx)
+      const place =
+        indexed && lowering.replaceMember !== null ? lowering.replaceMember(inner) : lowering.place(inner, cx)
       made.add({ start: reached, end: inner.start }).add(place)
       reached = inner.end
       if (part.type === 'AssignmentPattern') {

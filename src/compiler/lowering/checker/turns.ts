@@ -7,7 +7,7 @@ import type { Context } from '../writer/context.ts'
 import { isOpaque } from './implicitcode.ts'
 
 /** A loop over what something comes to: each turn has an effect, and is told of all the same. */
-export function writeTold(
+export function writeReportedLoop(
   lowering: CheckerLowering,
   node: Node,
   cx: Context,

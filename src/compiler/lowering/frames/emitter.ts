@@ -28,7 +28,7 @@ export class Slots {
   }
 }
 
-const places_few = 1
+const resumePointsFew = 1
 
 export class Emitter {
   readonly plan: Plan
@@ -38,7 +38,7 @@ export class Emitter {
   /** The most temporaries that were held at once. */
   temporaries = 0
   /** How many places there are so far. */
-  places = 0
+  resumePoints = 0
   #held = 0
   #labels = 0
   #out = new Rope()
@@ -98,7 +98,7 @@ export class Emitter {
 
   /** True in a form that goes on somewhere, for code that has run before it: no place comes before it. */
   get hasRun(): boolean {
-    return this.guards && !this.plan.single && this.places === 0 && !this.isRepeated
+    return this.guards && !this.plan.single && this.resumePoints === 0 && !this.isRepeated
   }
 
   /** True for code that may run more than once in a call. */
@@ -139,7 +139,7 @@ export class Emitter {
     this.flush()
     const text = this.#out
     this.#out = out
-    return { text, last: this.places }
+    return { text, last: this.resumePoints }
   }
 
   /** A statement with places inside, up to `last`. */
@@ -151,15 +151,15 @@ export class Emitter {
    * A place. `write` gives the statements that come to it, with the text that unwinds there; `target` is
    * given what is sent when the place is entered again, as `given` says.
    */
-  place(
+  resumePoint(
     at: number,
     target: string | null,
     write: (unwind: string) => Rope,
     given = (taken: string): string => taken,
   ): void {
     const { hasRun } = this
-    const place = ++this.places
-    const statements = rope`${this.#simple}${write(this.unwind(place, at))}`
+    const point = ++this.resumePoints
+    const statements = rope`${this.#simple}${write(this.unwind(point, at))}`
     this.#simple = new Rope()
     if (!this.guards) {
       this.#out.add(statements)
@@ -168,10 +168,10 @@ export class Emitter {
     const take = `${this.prefix}t(${this.p}=0)`
     const taking = target === null ? `${take};` : `${target}=${given(take)};`
     if (hasRun) {
-      this.#out.add(`if(${this.p}===${place})${taking}`)
+      this.#out.add(`if(${this.p}===${point})${taking}`)
       return
     }
-    this.#out.add(rope`if(!${this.p}){${statements}}else if(${this.p}===${String(place)})${taking}`)
+    this.#out.add(rope`if(!${this.p}){${statements}}else if(${this.p}===${String(point)})${taking}`)
   }
 
   /**
@@ -179,7 +179,7 @@ export class Emitter {
    * the function into its callers: then all variables are saved, in one place.
    */
   get isCompact(): boolean {
-    return this.plan.places > places_few
+    return this.plan.resumePoints > resumePointsFew
   }
 
   /** What is saved, where `unwind` has led. */
@@ -190,7 +190,7 @@ export class Emitter {
   }
 
   /** The statement that saves this place and leaves. `at` is the offset after which the variables matter. */
-  unwind(place: number, at: number): string {
+  unwind(point: number, at: number): string {
     const values: (string | undefined)[] = []
     for (const name of this.always) values[this.slots.indexOf(name)] = name
     for (const { name } of this.#live(at)) values[this.slots.indexOf(name)] = name
@@ -202,11 +202,11 @@ export class Emitter {
     const { prefix } = this
     if (!this.isCompact) {
       const list = Array.from(values, value => value ?? 'void 0').join(',')
-      return `{${prefix}p=${place};${prefix}v=[${list}];break ${prefix}o}`
+      return `{${prefix}p=${point};${prefix}v=[${list}];break ${prefix}o}`
     }
     const open = [...this.opened].map(({ name }) => `${prefix}b_${name}=${name};`).join('')
     for (const { name } of this.opened) this.blocks.add(name)
-    return `{${open}${prefix}p=${place};break ${prefix}o}`
+    return `{${open}${prefix}p=${point};break ${prefix}o}`
   }
 
   /** The variables that are in scope here and used after this offset, or again in a loop around it. */
@@ -214,8 +214,8 @@ export class Emitter {
     const from = Math.min(at, this.from)
     const { func, variables } = this.plan
     for (const variable of variables.values()) {
-      const { binding, owner, place } = variable
-      if (place === 'entry' || (place === 'block' && !this.opened.has(variable))) continue
+      const { binding, owner, storage } = variable
+      if (storage === 'entry' || (storage === 'block' && !this.opened.has(variable))) continue
       const top = owner === func.node
       if (!top && !(at >= owner.start && at <= owner.end)) continue
       const { kind, declarations } = binding
@@ -226,7 +226,7 @@ export class Emitter {
         loop =>
           (top || owner === loop || !contains(loop.body, owner)) && binding.isUsedIn(loop.start, loop.end),
       )
-      if (later || again || place === 'block') yield variable
+      if (later || again || storage === 'block') yield variable
     }
   }
 }

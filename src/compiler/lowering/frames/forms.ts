@@ -12,7 +12,7 @@ import { type Context, noJumps } from '../writer/context.ts'
 import type { FramesLowering } from './frames.ts'
 import { Slots } from './emitter.ts'
 import { type Parameter, writeHead, writeParameters } from './parameters.ts'
-import { declaring, takePermission } from './permission.ts'
+import { varStatement, takePermission } from './permission.ts'
 import { isDerived, isLexical, type Plan } from './plan.ts'
 import type { Statements } from './statements/statements.ts'
 
@@ -42,21 +42,21 @@ export function writeUnwinding(lowering: FramesLowering, plan: Plan, outer: Cont
 /** Where the body stands: its variables go by the names that the plan gives them. */
 function contextOf({ names }: FramesLowering, { func, variables, single }: Plan, outer: Context): Context {
   const available = func.self === null ? outer.available : outer.available.with(func)
-  const alias = func.isArrow && outer.alias
+  const readsCaptures = func.isArrow && outer.readsCaptures
   const renamed = new Map<Binding | 'arguments' | 'target', string>(outer.renamed)
   for (const { binding, name, box } of variables.values()) {
     const text = box === null ? name : `${name}.v`
     if (text !== binding.name) renamed.set(binding, text)
   }
-  const lends = !single && !isLexical(func)
-  if (lends && func.usesArguments) renamed.set('arguments', `${names.short}args`)
-  if (lends && func.usesTarget) renamed.set('target', `${names.short}target`)
+  const renames = !single && !isLexical(func)
+  if (renames && func.usesArguments) renamed.set('arguments', `${names.short}args`)
+  if (renames && func.usesTarget) renamed.set('target', `${names.short}target`)
   return {
     func,
     frame: null,
     attach: 'all',
-    alias,
-    lent: alias || func.isArrow ? outer.lent : null,
+    readsCaptures,
+    captureOwner: readsCaptures || func.isArrow ? outer.captureOwner : null,
     available,
     jumps: noJumps,
     renamed: renamed.size > 0 ? renamed : null,
@@ -73,33 +73,33 @@ function writeTwo(lowering: FramesLowering, { plan, cx, patterns, isDirective }:
   const { short: prefix } = lowering.names
   const slots = new Slots()
   const always: string[] = []
-  const lent: string[] = []
+  const captured: string[] = []
   if (cx.renamed?.has('arguments')) {
     always.push(`${prefix}args`)
-    lent.push(`${prefix}args=arguments`)
+    captured.push(`${prefix}args=arguments`)
   }
   if (cx.renamed?.has('target')) {
     always.push(`${prefix}target`)
-    lent.push(`${prefix}target=new.target`)
+    captured.push(`${prefix}target=new.target`)
   }
-  const vouched = lowering.vouched(func)
+  const unmarked = lowering.calledParameter(func)
   const { names } = lowering
-  if (vouched !== null) {
+  if (unmarked !== null) {
     always.push(`${prefix}m`)
-    lent.push(`${prefix}m=${names.runtime('frames')}.made===${vouched.name}`)
+    captured.push(`${prefix}m=${names.runtime('frames')}.made===${unmarked.name}`)
   }
-  const vouching = vouched === null ? '' : `if(${prefix}m)${names.runtime('frames')}.made=null;`
+  const clearing = unmarked === null ? '' : `if(${prefix}m)${names.runtime('frames')}.made=null;`
   const first = lowering.statements(func, cx, false, slots)
   first.always.push(...always)
   const text = first.body(node.body, isDirective)
   const parameters = new Set(namedParameters(node))
-  const variables = slotted(plan)
+  const variables = slotVariables(plan)
   const own = variables.filter(name => !parameters.has(name))
   const temporaries = temporariesOf(first)
   const set = writeParameters(lowering, first, patterns, cx, false)
   const count = first.counts ? [`${prefix}n=0`] : []
-  const start = `${takePermission(lowering, func, [...own, ...temporaries, ...lent, ...count])}${vouching}`
-  if (first.places === 0) return rope`${start}${set}${text}`
+  const start = `${takePermission(lowering, func, [...own, ...temporaries, ...captured, ...count])}${clearing}`
+  if (first.resumePoints === 0) return rope`${start}${set}${text}`
   const save = lowering.names.runtime('save')
   lowering.names.runtime('take')
   const second = lowering.statements(func, { ...cx, building: buildingOf(lowering, func) }, true, slots)
@@ -114,14 +114,14 @@ function writeTwo(lowering: FramesLowering, { plan, cx, patterns, isDirective }:
   const isWord = /^[a-z_$][\w$]*$/i.test(name)
   const key = isWord ? name : JSON.stringify(name)
   const access = isWord ? `.${name}` : `[${key}]`
-  const permission = `${prefix}k=${lowering.hands(func) ? lowering.names.runtime('frames') : '1'}`
-  const declared = declaring([...restored, ...count, ...passed(second), permission])
+  const permission = `${prefix}k=${lowering.passesPermission(func) ? lowering.names.runtime('frames') : '1'}`
+  const declared = varStatement([...restored, ...count, ...blockVariables(second), permission])
   const inner = rope`${declared}${prefix}o:{${going}${endOf(func)}}return ${save}(${self},${prefix}p,${second.savedText},null);`
   const again = lexical
     ? rope`{${key}:(${prefix}p,${prefix}v)=>{${inner}}}${access}`
     : rope`{${key}(${prefix}p,${prefix}v){${inner}}}${access}`
-  const saved = declaring([`${prefix}p`, `${prefix}v`, ...passed(first)])
-  return rope`${start}${saved}${set}${prefix}o:{${text}${returns(node) ? '' : 'return;'}}return ${left(lowering, func, rope`${save}(${self},${prefix}p,${first.savedText},${again})`)};`
+  const saved = varStatement([`${prefix}p`, `${prefix}v`, ...blockVariables(first)])
+  return rope`${start}${saved}${set}${prefix}o:{${text}${returns(node) ? '' : 'return;'}}return ${exitText(lowering, func, rope`${save}(${self},${prefix}p,${first.savedText},${again})`)};`
 }
 
 /** True when the body ends with its value, on whatever way it comes there. */
@@ -144,27 +144,28 @@ function writeSingle(lowering: FramesLowering, { plan, cx, patterns, isDirective
   const slots = new Slots()
   const form = lowering.statements(func, inside, true, slots)
   const text = form.body(node.body, statement => isDirective(statement) || isFunction(statement))
-  const shared = declaring(sharedVariables(lowering, plan))
-  const variables = [...slotted(plan), ...temporariesOf(form)]
+  const shared = varStatement(sharedVariables(lowering, plan))
+  const variables = [...slotVariables(plan), ...temporariesOf(form)]
   const restored = variables.map(name => restoring(name, slots, prefix))
   const set = writeParameters(lowering, form, patterns, inside, true)
   const start = rope`${takePermission(lowering, func, [])}${shared}${set}${marks}`
   if (form.counts) restored.push(`${prefix}n=0`)
-  if (form.places === 0) {
-    return rope`${start}${declaring(variables)}const ${prefix}p = 0; ${functions}${text}`
+  if (form.resumePoints === 0) {
+    return rope`${start}${varStatement(variables)}const ${prefix}p = 0; ${functions}${text}`
   }
   const save = lowering.names.runtime('save')
   lowering.names.runtime('take')
   const again = `${lowering.names.prefix}r`
-  const locals = `${declaring(restored)}${declaring(passed(form))}`
+  const locals = `${varStatement(restored)}${varStatement(blockVariables(form))}`
   const inner = rope`${locals}${prefix}o:{${text}${endOf(func)}}return ${save}(void 0,${prefix}p,${form.savedText},${again});`
   const first = rope`${again}(0, ${lowering.names.runtime('nothing')})`
-  const result = func.kind === 'constructor' ? rope`${first} ?? ${left(lowering, func, rope`void 0`)}` : first
+  const result =
+    func.kind === 'constructor' ? rope`${first} ?? ${exitText(lowering, func, rope`void 0`)}` : first
   return rope`${start}${functions}const ${again}=(${prefix}p,${prefix}v)=>{${inner}};return ${result};`
 }
 
 /** How a function leaves when it has saved its frame: a constructor in the way that its caller can bear. */
-function left({ names }: FramesLowering, { kind }: Func, saved: Rope): Rope {
+function exitText({ names }: FramesLowering, { kind }: Func, saved: Rope): Rope {
   return kind === 'constructor' ? rope`${names.runtime('left')}(${names.short}how, ${saved})` : saved
 }
 
@@ -193,7 +194,7 @@ function writeFunctions(
   for (const statement of statements) {
     if (!isFunction(statement)) continue
     const inner = lowering.analysis.funcOf.get(statement)!
-    if (lowering.wants(inner, cx)) {
+    if (lowering.attachesTwin(inner, cx)) {
       const { plain, beside, attach } = writeDeclaration(lowering, statement, statement, inner, cx)
       functions.add(plain).add(' ').add(beside).add(' ')
       marks.add(attach)
@@ -211,7 +212,7 @@ function sharedVariables({ names, analysis }: FramesLowering, { func, variables 
     if (isFunctionHere || binding.kind === 'parameter') declared.add(name)
   }
   return all
-    .filter(({ place, name }) => place === 'entry' && !declared.has(name))
+    .filter(({ storage, name }) => storage === 'entry' && !declared.has(name))
     .map(({ name, box, binding, owner }) => {
       if (box === null || owner !== func.node) return name
       return `${name} = ${names.runtime('early')}(${JSON.stringify(binding.name)})`
@@ -227,8 +228,8 @@ function* namedParameters({ params }: Node): Generator<string> {
 }
 
 /** The variables that live in the form that runs. */
-function slotted({ variables }: Plan): string[] {
-  return [...variables.values()].filter(({ place }) => place === 'slot').map(({ name }) => name)
+function slotVariables({ variables }: Plan): string[] {
+  return [...variables.values()].filter(({ storage }) => storage === 'slot').map(({ name }) => name)
 }
 
 function temporariesOf({ temporaries, prefix }: Statements): string[] {
@@ -236,7 +237,7 @@ function temporariesOf({ temporaries, prefix }: Statements): string[] {
 }
 
 /** The variables by which a form hands out what blocks declare. */
-function passed({ blocks, prefix }: Statements): string[] {
+function blockVariables({ blocks, prefix }: Statements): string[] {
   return [...blocks].map(name => `${prefix}b_${name}`)
 }
 

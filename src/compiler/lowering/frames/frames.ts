@@ -19,10 +19,10 @@ import { type Host, hostOf } from './host.ts'
 import { returning } from './statements/return.ts'
 import { Loops } from './statements/loops.ts'
 import { patternText } from './expressions/patterns.ts'
-import { handedAfter, hands } from './permission.ts'
+import { permissionIndex, passesPermission } from './permission.ts'
 import { type Plan, planOf } from './plan.ts'
 import type { Statements } from './statements/statements.ts'
-import { type Vouched, vouchedOf } from './unmarkedarguments.ts'
+import { type CalledParameter, calledParameterOf } from './unmarkedarguments.ts'
 import { StripLowering } from './statements/strips.ts'
 import type { LoweringOptions } from '../generator/generator.ts'
 import { recursiveOf } from './recursion.ts'
@@ -36,7 +36,7 @@ export class FramesLowering extends StripLowering {
   readonly #plans = new Map<Func, Plan | string>()
   readonly #choose: FramesOptions['choose']
   readonly #heads = new Set<Node>()
-  readonly #vouched = new Map<Func, Vouched | null>()
+  readonly #calledParameters = new Map<Func, CalledParameter | null>()
   readonly #host: Host
   #recursive: ReadonlySet<Func> | null = null
 
@@ -117,7 +117,7 @@ export class FramesLowering extends StripLowering {
   override marked(func: Func, value: Piece, name?: string): Rope {
     const unwinding = this.attacher(func)
     const hasDefault = func.node.params.some(({ type }: Node) => type === 'AssignmentPattern')
-    const count = hasDefault ? null : handedAfter(func)
+    const count = hasDefault ? null : permissionIndex(func)
     if (count === null && name === undefined) return rope`${unwinding}(${value})`
     const text = name === undefined ? 'void 0' : `'${name}'`
     return rope`${unwinding}(${value}, ${text}${count === null ? '' : `, ${count}`})`
@@ -133,15 +133,15 @@ export class FramesLowering extends StripLowering {
   }
 
   override plain(node: Node, func: Func, cx: Context): Rope {
-    return this.apart(() =>
-      this.isItself(func) && this.wants(func, cx)
+    return this.separately(() =>
+      this.isItself(func) && this.attachesTwin(func, cx)
         ? writeUnwinding(this, this.#planOf(func) as Plan, cx)
         : super.plain(node, func, { ...cx, closing: undefined, ending: undefined, building: undefined }),
     )
   }
 
   override twin(func: Func, outer: Context, head: string): Rope {
-    return this.apart(() => super.twin(func, outer, head))
+    return this.separately(() => super.twin(func, outer, head))
   }
 
   override node(node: Node, cx: Context): Rope {
@@ -199,18 +199,18 @@ export class FramesLowering extends StripLowering {
   }
 
   /** The parameter for which callers of the function may vouch. */
-  vouched(func: Func): Vouched | null {
-    let found = this.#vouched.get(func)
+  calledParameter(func: Func): CalledParameter | null {
+    let found = this.#calledParameters.get(func)
     if (found === undefined) {
       const plan = func.twin ? this.#planOf(func) : 'it has no other form'
-      found = typeof plan === 'string' || plan.single ? null : vouchedOf(func, this.analysis)
-      this.#vouched.set(func, found)
+      found = typeof plan === 'string' || plan.single ? null : calledParameterOf(func, this.analysis)
+      this.#calledParameters.set(func, found)
     }
     return found
   }
 
   /** True when the function takes its permission to unwind as an argument, or calls one that may. */
-  hands(func: Func): boolean {
-    return hands(func, target => this.isItself(target))
+  passesPermission(func: Func): boolean {
+    return passesPermission(func, target => this.isItself(target))
   }
 }

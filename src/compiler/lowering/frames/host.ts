@@ -9,8 +9,8 @@ import { writeAttachment, writeNamedBy } from '../writer/attach.ts'
 import type { Context } from '../writer/context.ts'
 import type { FramesLowering } from './frames.ts'
 import { isSmall } from '../loops/weight.ts'
-import { handedAfter } from './permission.ts'
-import { isUnseen, type Vouched } from './unmarkedarguments.ts'
+import { permissionIndex } from './permission.ts'
+import { isSeenByCalleeOnly, type CalledParameter } from './unmarkedarguments.ts'
 
 /** Where the strips of a loop get the names that they need. */
 export interface Temporaries {
@@ -43,18 +43,18 @@ export interface Host {
   privateName(name: string): string
   isFrames(func: Func): boolean
   /** After how many arguments the function takes its permission as one more; null: it does not. */
-  handedAfter(func: Func): number | null
+  permissionIndex(func: Func): number | null
   /** True when the function takes its permission as an argument, or calls one that does. */
-  hands(func: Func): boolean
+  passesPermission(func: Func): boolean
   spreadStops(node: Node): boolean
   /** What the engine says where what is spread is no list. */
   spreadText(node: Node): string
   /** The parameter for which callers of the function may vouch. */
-  vouched(func: Func): Vouched | null
+  calledParameter(func: Func): CalledParameter | null
   /** A function that unwinds, as it is made but without its mark; null for any other. */
   unmarked(node: Node, cx: Context): Rope | null
   /** The same; null also for one that its own code shows to others. */
-  unseen(node: Node, cx: Context): Rope | null
+  unmarkedForCallee(node: Node, cx: Context): Rope | null
   renamed(node: Node, cx: Context): string | undefined
   /** A function or class without a name, which takes that of the variable it is given to. */
   named(value: Node, id: Node, cx: Context): Rope
@@ -72,7 +72,7 @@ export interface Host {
   /** What of a list of statements can be called by name. */
   availableIn(statements: readonly Node[], cx: Context): Context['available']
   /** True for a loop in which every call that may take long is of a function that has safepoints. */
-  looksInside(node: Node): boolean
+  callsHaveSafepoints(node: Node): boolean
   /** True for a loop over what is plainly a short list, which needs no safepoint. */
   isShortBody(node: Node): boolean
   /** A function declared in a block, as a value with its mark. */
@@ -106,7 +106,7 @@ export function hostOf(lowering: FramesLowering): Host {
     privateTarget: (callee, cx) => lowering.privateTarget(callee, cx),
     privateName: name => lowering.privateName(name),
     isFrames: func => lowering.isItself(func),
-    hands: func => lowering.hands(func),
+    passesPermission: func => lowering.passesPermission(func),
     spreadStops: node => lowering.spreads.has(node),
     spreadText: node => lowering.spreads.get(node) ?? '',
     renamed: (node, cx) => lowering.renamed(node, cx),
@@ -125,17 +125,17 @@ export function hostOf(lowering: FramesLowering): Host {
         ],
         cx,
       ),
-    looksInside: node => looksInside(lowering, node),
+    callsHaveSafepoints: node => callsHaveSafepoints(lowering, node),
     isShortBody: node => isSmall(node.body) && !makesObjects(node.body),
     unmarked: (node, cx) => unmarked(lowering, node, cx),
-    unseen: (node, cx) =>
-      isUnseen(lowering.analysis.funcOf.get(node)!) ? unmarked(lowering, node, cx) : null,
-    handedAfter,
-    vouched: func => lowering.vouched(func),
+    unmarkedForCallee: (node, cx) =>
+      isSeenByCalleeOnly(lowering.analysis.funcOf.get(node)!) ? unmarked(lowering, node, cx) : null,
+    permissionIndex,
+    calledParameter: func => lowering.calledParameter(func),
     functionValue: (node, cx) => {
       const func = lowering.analysis.funcOf.get(node)!
       const text = lowering.plain(node, func, cx)
-      return lowering.wants(func, cx) ? writeAttachment(lowering, func, text, cx) : text
+      return lowering.attachesTwin(func, cx) ? writeAttachment(lowering, func, text, cx) : text
     },
     turnsInStrip: (node, labels) => lowering.turnsInStrip(node, labels),
     strips: (node, labels, cx, safepoint, temporaries) =>
@@ -145,11 +145,11 @@ export function hostOf(lowering: FramesLowering): Host {
 
 function unmarked(lowering: FramesLowering, node: Node, cx: Context): Rope | null {
   const func = lowering.analysis.funcOf.get(node)!
-  return lowering.isItself(func) && lowering.wants(func, cx) ? lowering.plain(node, func, cx) : null
+  return lowering.isItself(func) && lowering.attachesTwin(func, cx) ? lowering.plain(node, func, cx) : null
 }
 
 /** True when all that a turn of the loop calls is of this file, or brief. */
-function looksInside(lowering: FramesLowering, loop: Node): boolean {
+function callsHaveSafepoints(lowering: FramesLowering, loop: Node): boolean {
   let all = true
   walk(loop, node => {
     if (isFunction(node)) return false

@@ -8,7 +8,7 @@ import { bare, isAnonymous, type Node } from '../../analysis/syntax.ts'
 import type { Context } from '../writer/context.ts'
 import type { FramesLowering } from './frames.ts'
 import { patternText } from './expressions/patterns.ts'
-import { handedAfter } from './permission.ts'
+import { permissionIndex } from './permission.ts'
 import type { Statements } from './statements/statements.ts'
 
 /** A parameter that the body sets, and the name that the function takes it by. */
@@ -25,7 +25,7 @@ export function writeHead(
 ): { head: Rope; patterns: Parameter[] } {
   const patterns: Parameter[] = []
   const params = node.params as Node[]
-  const handed = handedAfter(func) === null ? '' : `${names.short}k`
+  const handed = permissionIndex(func) === null ? '' : `${names.short}k`
   const end =
     node.body.type === 'BlockStatement' ? node.body.start : source.lastIndexOf('=>', node.body.start) + 2
   const isName = (param: Node): boolean =>

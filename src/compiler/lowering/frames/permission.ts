@@ -13,16 +13,19 @@ import type { FramesLowering } from './frames.ts'
 export function takePermission(lowering: FramesLowering, func: Func, variables: readonly string[]): string {
   const { short: prefix } = lowering.names
   const frames = lowering.names.runtime('frames')
-  const taken = lowering.hands(func) ? `${frames}.ok===0?void 0:${frames}` : `${frames}.ok`
-  const handed = handedAfter(func) !== null
+  const taken = lowering.passesPermission(func) ? `${frames}.ok===0?void 0:${frames}` : `${frames}.ok`
+  const handed = permissionIndex(func) !== null
   // A constructor may be called by `super`, which it leaves in another way. What it calls itself is called as
   // ever.
   const isBuilder = func.kind === 'constructor'
   const own = isBuilder
-    ? [`${prefix}how=${frames}.ok`, `${prefix}k=${lowering.hands(func) ? taken : `${prefix}how && 1`}`]
+    ? [
+        `${prefix}how=${frames}.ok`,
+        `${prefix}k=${lowering.passesPermission(func) ? taken : `${prefix}how && 1`}`,
+      ]
     : [`${prefix}k=${taken}`]
   const all = handed ? variables : [...variables, ...own]
-  const vars = declaring(all)
+  const vars = varStatement(all)
   if (!handed) return `${vars}${frames}.ok=0;`
   return `${vars}if(${prefix}k!==${frames}){${prefix}k=${taken};${frames}.ok=0;}`
 }
@@ -31,7 +34,7 @@ export function takePermission(lowering: FramesLowering, func: Func, variables: 
  * After how many arguments a function takes its permission as one more: where it is called by name, and
  * nothing can tell. It has no `arguments`, and nothing that gathers the rest.
  */
-export function handedAfter(func: Func): number | null {
+export function permissionIndex(func: Func): number | null {
   const { node } = func
   // Where a loop is what takes the time, a call more or less costs nothing.
   if (!isCalledByName(func) || (func.loops.length > 0 && !func.recursive)) return null
@@ -46,7 +49,7 @@ export function handedAfter(func: Func): number | null {
 
 function isCalledByName(func: Func): boolean {
   const { holder } = func
-  if (func.kind === 'method') return holder?.key.type === 'PrivateIdentifier' && !isSeen(func)
+  if (func.kind === 'method') return holder?.key.type === 'PrivateIdentifier' && !isUsedAsValue(func)
   const target = func.self?.target === func || func.binding?.target === func
   if (!target) return false
   const references = [...(func.binding?.references ?? []), ...(func.self?.references ?? [])]
@@ -59,7 +62,7 @@ const seen = new WeakMap<Node, Set<string>>()
  * True when a private method is used as a value: its `length` can be read, and the compiler's parameter must
  * not count.
  */
-function isSeen({ holder, owner }: Func): boolean {
+function isUsedAsValue({ holder, owner }: Func): boolean {
   if (owner === null) return true
   let names = seen.get(owner)
   if (names === undefined) {
@@ -85,10 +88,10 @@ function isSeen({ holder, owner }: Func): boolean {
  * True when the function takes its permission as an argument, or calls one that may: then it is the object
  * itself.
  */
-export function hands(func: Func, unwinds: (target: Func) => boolean): boolean {
-  if (handedAfter(func) !== null) return true
+export function passesPermission(func: Func, unwinds: (target: Func) => boolean): boolean {
+  if (permissionIndex(func) !== null) return true
   return func.calls.some(({ target, node }) => {
-    if (target !== null) return unwinds(target) && handedAfter(target) !== null
+    if (target !== null) return unwinds(target) && permissionIndex(target) !== null
     return node.callee !== undefined && bare(node.callee).property?.type === 'PrivateIdentifier'
   })
 }
@@ -97,6 +100,6 @@ export function hands(func: Func, unwinds: (target: Func) => boolean): boolean {
  * The statement that declares variables, if there are any. A `var` costs the engine no code, where a `let`
  * does.
  */
-export function declaring(variables: readonly string[]): string {
+export function varStatement(variables: readonly string[]): string {
   return variables.length > 0 ? `var ${variables.join(',')};` : ''
 }

@@ -25,7 +25,7 @@ import { reasonAgainst } from './refusals.ts'
  */
 export interface Variable {
   readonly binding: Binding
-  readonly place: 'slot' | 'entry' | 'block'
+  readonly storage: 'slot' | 'entry' | 'block'
   readonly name: string
   /**
    * Closures share what changes: the variable holds a box. An early one may be looked at before its
@@ -41,7 +41,7 @@ export interface Plan {
   /** Nodes that can stop, and all that contain one. */
   readonly stopping: ReadonlySet<Node>
   /** About how many places it has. */
-  readonly places: number
+  readonly resumePoints: number
   /** One form that can start anywhere; else two, of which the first can only start at the beginning. */
   readonly single: boolean
   readonly variables: ReadonlyMap<Binding, Variable>
@@ -78,7 +78,7 @@ export function planOf(func: Func, questions: Questions): Plan | string {
 }
 
 /** More text than this is not written twice. */
-const inner_size_most = 300
+const innerSizeMost = 300
 
 class Planner {
   readonly #func: Func
@@ -119,7 +119,7 @@ class Planner {
       }
     }
     if (this.#reason !== null) return this.#reason
-    return { func, stopping: this.#stopping, places: this.#places, single, variables, declared }
+    return { func, stopping: this.#stopping, resumePoints: this.#places, single, variables, declared }
   }
 
   /**
@@ -134,7 +134,7 @@ class Planner {
       if (kind !== 'arrow' && kind !== 'expression') return false
       size += node.end - node.start
     }
-    if (size > inner_size_most) return false
+    if (size > innerSizeMost) return false
     for (const [owner, scope] of this.#questions.analysis.scopesIn.get(func) ?? []) {
       if (!this.#isWritten(owner)) continue
       for (const { kind, references, declarations } of scope.bindings.values()) {
@@ -211,18 +211,18 @@ class Planner {
     if (kind === 'const' && binding.assigned) this.#reason ??= 'a constant is assigned'
     if (kind === 'function' && !top && written) this.#reason ??= 'a function in a block is assigned'
     const early = this.#isEarly(binding, owner, captured)
-    let place: Variable['place'] = 'slot'
-    if (single && top && (kind === 'parameter' || kind === 'function')) place = 'entry'
-    else if (captured && inLoop) place = 'block'
-    else if (captured && single) place = 'entry'
-    const changes = place === 'block' && written
+    let storage: Variable['storage'] = 'slot'
+    if (single && top && (kind === 'parameter' || kind === 'function')) storage = 'entry'
+    else if (captured && inLoop) storage = 'block'
+    else if (captured && single) storage = 'entry'
+    const changes = storage === 'block' && written
     let { name } = binding
     if (!top) {
       let count = 0
       while (taken.has(name)) name = `${binding.name}${this.#questions.prefix}${count++}`
     }
     taken.add(name)
-    return { binding, place, name, box: early ? 'early' : changes ? 'box' : null, owner }
+    return { binding, storage, name, box: early ? 'early' : changes ? 'box' : null, owner }
   }
 
   /** True when a closure may look at the variable before its declaration has run. */

@@ -25,7 +25,7 @@ export function reasonAgainst(func: Func, stopping: ReadonlySet<Node>, analysis:
     }
   }
   for (const one of [func, ...allInner(func)]) {
-    if (defaultsAreApart(one, analysis, one === func)) {
+    if (needsDefaultScope(one, analysis, one === func)) {
       refuse('a parameter is set by what the body does not see')
     }
   }
@@ -115,7 +115,7 @@ export function reasonAgainst(func: Func, stopping: ReadonlySet<Node>, analysis:
  * Defaults have a scope of their own: it matters when they name what comes after them and, in the function
  * that unwinds itself, when they make closures.
  */
-function defaultsAreApart(func: Func, { bindingOf, scopeOf }: Analysis, isItself: boolean): boolean {
+function needsDefaultScope(func: Func, { bindingOf, scopeOf }: Analysis, isItself: boolean): boolean {
   const own = scopeOf.get(func.node)!
   let apart = false
   const params = (func.node.params ?? []) as Node[]

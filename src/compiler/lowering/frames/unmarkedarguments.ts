@@ -13,14 +13,14 @@ import type { Binding } from '../../analysis/scope.ts'
 import { bare, type Node } from '../../analysis/syntax.ts'
 
 /** A parameter that is called, and nothing else. */
-export interface Vouched {
+export interface CalledParameter {
   readonly index: number
   readonly name: string
   readonly binding: Binding
 }
 
 /** The first parameter of a function that it does nothing with but call it; null: it has none. */
-export function vouchedOf(func: Func, { scopeOf }: Analysis): Vouched | null {
+export function calledParameterOf(func: Func, { scopeOf }: Analysis): CalledParameter | null {
   if (func.usesArguments || func.node.params[0]?.name === 'this') return null
   const called = new Set<Node>()
   for (const { node } of func.calls) if (node.type === 'CallExpression') called.add(bare(node.callee))
@@ -41,7 +41,7 @@ export function vouchedOf(func: Func, { scopeOf }: Analysis): Vouched | null {
  * True for a function that nothing can see but the one that it is given to: its own code does not show it
  * either.
  */
-export function isUnseen({ self, usesArguments, isArrow }: Func): boolean {
+export function isSeenByCalleeOnly({ self, usesArguments, isArrow }: Func): boolean {
   if (usesArguments && !isArrow) return false
   return self === null || self.references.every(({ callee }) => callee)
 }

@@ -136,7 +136,7 @@ export abstract class CallLowering extends Writer {
   #immediate(node: Node, target: Func, cx: Context): Rope {
     const named = target.self !== null && target.self.references.length > 0
     // One that unwinds has no other form: its text says where its variables are.
-    if (named || this.isItself(target) || this.flavor(target) !== 'plain' || !this.wants(target, cx)) {
+    if (named || this.isItself(target) || this.flavor(target) !== 'plain' || !this.attachesTwin(target, cx)) {
       const link = this.#link(node, cx)
       cx.frame!.give(...link.held)
       return link.value
@@ -300,7 +300,7 @@ export abstract class CallLowering extends Writer {
     let receiver: Rope
     const taken: string[] = []
     let setup = rope``
-    if (isSuper) receiver = cx.alias ? rope`${this.names.lent('this')}` : rope`this`
+    if (isSuper) receiver = cx.readsCaptures ? rope`${this.names.capture('this')}` : rope`this`
     else if (callee.optional || this.#isStable(callee.object, repeatable && !callee.computed))
       receiver = link.value
     else {

@@ -13,8 +13,14 @@ import { CallLowering } from './calls.ts'
 import type { Context, Frame } from '../writer/context.ts'
 import { writeCounted, writeInStrips } from '../loops/striploops.ts'
 import { labelsText, writeForAwait, writeForOf, writeLoop, writeShortForOf } from '../loops/safepointloops.ts'
-import { checkedValue, isTakenApart } from '../writer/destructuring.ts'
-import { calledName, calleeText, delegateText, spreadsIn, turnName } from '../writer/enginemessages.ts'
+import { checkedValue, isDestructured } from '../writer/destructuring.ts'
+import {
+  destructuredName,
+  calleeText,
+  delegateText,
+  spreadsIn,
+  loopElementName,
+} from '../writer/enginemessages.ts'
 import { nestOf, writeNest } from '../loops/nestedloops.ts'
 import { type Strip, stripOf } from '../loops/strip.ts'
 import { deepWeight, isSmall, loopDepth, nestWeight, type Weight, weightOf } from '../loops/weight.ts'
@@ -58,13 +64,18 @@ export class GeneratorLowering extends CallLowering {
       case 'NewExpression':
         return this.#construct(node, cx) ?? this.plainly(this.#constructNamed(node, cx), node)
       case 'VariableDeclarator':
-        if (node.init === null || !isTakenApart(node.id, node.init)) return null
-        return rope`${this.node(node.id, cx)} = ${checkedValue(this.names, node.id, calledName(node.id, node.init), this.node(node.init, cx))}`
+        if (node.init === null || !isDestructured(node.id, node.init)) return null
+        return rope`${this.node(node.id, cx)} = ${checkedValue(this.names, node.id, destructuredName(node.id, node.init), this.node(node.init, cx))}`
       case 'AssignmentExpression': {
         const left = bare(node.left)
-        if (left.type !== 'ObjectPattern' || node.operator !== '=' || !isTakenApart(left, node.right))
+        if (left.type !== 'ObjectPattern' || node.operator !== '=' || !isDestructured(left, node.right))
           return null
-        const value = checkedValue(this.names, left, calledName(left, node.right), this.node(node.right, cx))
+        const value = checkedValue(
+          this.names,
+          left,
+          destructuredName(left, node.right),
+          this.node(node.right, cx),
+        )
         return rope`${this.node(node.left, cx)} = ${value}`
       }
       case 'YieldExpression':
@@ -220,7 +231,7 @@ export class GeneratorLowering extends CallLowering {
     // Of a list that is assigned the engine says what its value is.
     const isList = pattern.type === 'ArrayPattern' && left.type === 'VariableDeclaration'
     if (!isList && pattern.type !== 'ObjectPattern') return rope`${value}`
-    return checkedValue(this.names, pattern, turnName(pattern), rope`${value}`)
+    return checkedValue(this.names, pattern, loopElementName(pattern), rope`${value}`)
   }
 
   /** What a loop runs over. */

@@ -7,7 +7,7 @@ import type { Func } from '../../analysis/functions.ts'
 import { join, type Rope, rope } from '../../output/rope.ts'
 import { directives, type Node } from '../../analysis/syntax.ts'
 import { type Context, Frame, noJumps } from '../writer/context.ts'
-import { lendings } from '../writer/arrowcaptures.ts'
+import { capturesOf } from '../writer/arrowcaptures.ts'
 import type { Writer } from '../writer/writer.ts'
 
 /** The function's resumable form, with `head` before its parameters. */
@@ -19,13 +19,13 @@ export function writeTwin(writer: Writer, func: Func, outer: Context, head: stri
     func,
     frame,
     attach: 'all',
-    alias: func.isArrow,
-    lent: func.host,
+    readsCaptures: func.isArrow,
+    captureOwner: func.host,
     available,
     jumps: noJumps,
     renamed: outer.renamed,
   }
-  const beside: Context = { ...cx, frame: null, lent: func.isArrow ? func.host : null }
+  const beside: Context = { ...cx, frame: null, captureOwner: func.isArrow ? func.host : null }
   const parameters = (node.params as Node[])
     .filter(parameter => !(parameter.type === 'Identifier' && parameter.name === 'this'))
     .map((parameter, index) => writer.parameter(parameter, index, func, beside, cx))
@@ -58,7 +58,7 @@ function prologue(writer: Writer, func: Func, frame: Frame): string {
   if (frame.usesFuel) lets.push(`${writer.names.prefix}fuel = 512`)
   const consts = func.isArrow
     ? []
-    : lendings(func, 'lends', writer.names).map(({ name, value }) => `${name} = ${value}`)
+    : capturesOf(func, 'captures', writer.names).map(({ name, value }) => `${name} = ${value}`)
   return (
     (lets.length > 0 ? `let ${lets.join(', ')};` : '') +
     (consts.length > 0 ? `const ${consts.join(', ')};` : '') +

@@ -8,7 +8,7 @@ import type { Binding } from '../../analysis/scope.ts'
 import { boundNames, isFunction, isLoop, type Node, unlabeled, walk } from '../../analysis/syntax.ts'
 import type { Context } from '../writer/context.ts'
 import type { GeneratorLowering } from '../generator/generator.ts'
-import { firstTest, turnJumps, writeLong } from './striploops.ts'
+import { firstTest, turnJumps, writeManyTurns } from './striploops.ts'
 import { type Strip, stripOf } from './strip.ts'
 import { nestWeight } from './weight.ts'
 
@@ -108,7 +108,7 @@ export function writeNest(
   const within = turnJumps(innerStrip, around, innerAll, innerTurn)
   const write = (statements: Node[]): Rope =>
     join(
-      statements.map(statement => rope`${writeMovedOut(lowering, statement, around)};`),
+      statements.map(statement => rope`${writeHoisted(lowering, statement, around)};`),
       ' ',
     )
   const test = node.test === null ? rope`` : rope`if (!(${lowering.node(node.test, around)})) break ${all};`
@@ -116,7 +116,7 @@ export function writeNest(
     node.type === 'ForStatement' && node.update !== null
       ? rope`${lowering.node(node.update, around)};`
       : rope``
-  const innerInit = inner.init === null ? rope`` : rope`${writeMovedOut(lowering, inner.init, around)};`
+  const innerInit = inner.init === null ? rope`` : rope`${writeHoisted(lowering, inner.init, around)};`
   const { first, isShort } = firstTest(lowering, inner, innerStrip, within, bound)
   const innerTest = lowering.node(inner.test, within)
   const innerTurns = rope`${innerTurn}: { ${lowering.node(inner.body, within)} } ${lowering.node(inner.update, within)};`
@@ -125,7 +125,7 @@ export function writeNest(
   const short = rope`${innerAll}: if (${first}) { if (!${isShort}) break ${left}; do { ${innerTurns} } while (${innerTest}); }`
   const fast = rope`for (${count} = ${String(turns)}; ${count} > 0; ${count}--) { ${test} ${turn}: { ${write(before)} ${innerInit} ${short} ${rest} } ${update} }`
   const innerBody = rope`${innerTurn}: { ${lowering.node(inner.body, within)} }`
-  const long = rope`${innerAll}: { ${writeLong(lowering, inner, innerStrip, within, bound, innerBody, innerAll)} }`
+  const long = rope`${innerAll}: { ${writeManyTurns(lowering, inner, innerStrip, within, bound, innerBody, innerAll)} }`
   frame.give(count, bound)
   const variables = shared.length === 0 ? '' : `let ${shared.join(', ')};`
   const strip = rope`${left}: { ${fast} }`
@@ -136,7 +136,7 @@ export function writeNest(
 }
 
 /** A statement of a turn whose variables have been declared outside of it. */
-function writeMovedOut(lowering: GeneratorLowering, statement: Node, cx: Context): Rope {
+function writeHoisted(lowering: GeneratorLowering, statement: Node, cx: Context): Rope {
   if (statement.type !== 'VariableDeclaration' || statement.kind === 'var')
     return lowering.node(statement, cx)
   const parts = statement.declarations.map(({ id, init }: Node) =>

@@ -63,7 +63,7 @@ function writeEstimated(lowering: GeneratorLowering, node: Node, strip: Strip, c
   const test = lowering.node(node.test, inner)
   const { first, isShort } = firstTest(lowering, node, strip, inner, bound)
   const plain = rope`do { ${body} ${update}; } while (${test});`
-  const strips = writeLong(lowering, node, strip, inner, bound, body, outer)
+  const strips = writeManyTurns(lowering, node, strip, inner, bound, body, outer)
   frame.give(bound)
   return rope`{ ${lowering.init(node, cx)} ${outer}: if (${first}) { if (${isShort}) ${plain} else ${strips} } }`
 }
@@ -87,7 +87,7 @@ export function firstTest(
 }
 
 /** The strips of a loop that is known to have a turn to run, and no few. */
-export function writeLong(
+export function writeManyTurns(
   lowering: GeneratorLowering,
   node: Node,
   { counted, estimate }: Strip,

@@ -36,7 +36,7 @@ export function weightOf(loop: Node, callOf: (node: Node) => Call | undefined): 
 }
 
 /** A call that leads to so few others is little more than a turn without calls. */
-const few_calls = 16
+const fewCalls = 16
 
 /**
  * What a turn of a loop is worth whose calls lead to few others, and one whose calls lead to more or make
@@ -71,7 +71,7 @@ export function turnsBetween(
 function weightOfCall({ plain, reach, target, cost }: Call): number {
   if (reach === 'light') return plain && cost === 0 ? fewWeight : lightWeight
   if (!plain && (target === null || target.long)) return Number.POSITIVE_INFINITY
-  return cost === 0 ? 1 : cost <= few_calls ? fewWeight : lightWeight
+  return cost === 0 ? 1 : cost <= fewCalls ? fewWeight : lightWeight
 }
 
 /** How many loops deep a loop without calls is. */

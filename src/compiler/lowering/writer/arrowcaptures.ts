@@ -10,7 +10,7 @@ import type { Context } from './context.ts'
 import type { Names } from './names.ts'
 import type { Writer } from './writer.ts'
 
-const lendable = [
+const capturable = [
   { use: 'This', name: 'this', value: 'this' },
   { use: 'Arguments', name: 'arguments', value: 'arguments' },
   { use: 'Target', name: 'target', value: 'new.target' },
@@ -20,24 +20,28 @@ const lendable = [
 /**
  * Which of them a function lends to the arrows inside it, or uses itself: the names, and what they stand for.
  */
-export function lendings(func: Func, how: 'lends' | 'uses', names: Names): { name: string; value: string }[] {
-  return lendable
+export function capturesOf(
+  func: Func,
+  how: 'captures' | 'uses',
+  names: Names,
+): { name: string; value: string }[] {
+  return capturable
     .filter(({ use }) => func[`${how}${use}`] && !(use === 'Arguments' && func.declaresArguments))
-    .map(({ name, value }) => ({ name: names.lent(name), value }))
+    .map(({ name, value }) => ({ name: names.capture(name), value }))
 }
 
 /**
  * False for an arrow of an ES module, outside of any function. A CommonJS module is a function, and has what
  * one has.
  */
-export function canLend({ host }: Func, { isModule }: Analysis): boolean {
+export function canCapture({ host }: Func, { isModule }: Analysis): boolean {
   return host.kind !== 'module' || !isModule
 }
 
 /** What is lent here, by its name; null for anything else. */
-export function writeLent(writer: Writer, node: Node, cx: Context): Rope | null {
+export function writeCapture(writer: Writer, node: Node, cx: Context): Rope | null {
   const { analysis, names } = writer
-  if (!canLend(cx.func, analysis)) return node.type === 'ThisExpression' ? rope`(void 0)` : null
+  if (!canCapture(cx.func, analysis)) return node.type === 'ThisExpression' ? rope`(void 0)` : null
   switch (node.type) {
     case 'UnaryExpression': {
       if (node.operator !== 'delete') return null
@@ -45,20 +49,20 @@ export function writeLent(writer: Writer, node: Node, cx: Context): Rope | null 
       return target.type === 'ThisExpression' || target.type === 'MetaProperty' ? rope`true` : null
     }
     case 'ThisExpression':
-      return rope`${names.lent('this')}`
+      return rope`${names.capture('this')}`
     case 'Identifier':
       return node.name === 'arguments' && analysis.bindingOf.get(node) == null
-        ? rope`${names.lent('arguments')}`
+        ? rope`${names.capture('arguments')}`
         : null
     case 'MetaProperty':
-      return node.meta.name === 'new' ? rope`${names.lent('target')}` : null
+      return node.meta.name === 'new' ? rope`${names.capture('target')}` : null
     case 'Property':
       if (!node.shorthand || node.value.type !== 'Identifier' || node.value.name !== 'arguments') return null
-      return rope`arguments: ${names.lent('arguments')}`
+      return rope`arguments: ${names.capture('arguments')}`
     case 'MemberExpression': {
       if (node.object.type !== 'Super') return null
       const key: Piece = node.computed ? writer.node(node.property, cx) : JSON.stringify(node.property.name)
-      return rope`${names.lent('super')}(${key})`
+      return rope`${names.capture('super')}(${key})`
     }
     default:
       return null

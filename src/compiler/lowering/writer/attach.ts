@@ -3,7 +3,7 @@ import type { Func } from '../../analysis/functions.ts'
 import { Rope, rope } from '../../output/rope.ts'
 import type { Node } from '../../analysis/syntax.ts'
 import type { Context } from './context.ts'
-import { canLend, lendings } from './arrowcaptures.ts'
+import { canCapture, capturesOf } from './arrowcaptures.ts'
 import type { Writer } from './writer.ts'
 
 /**
@@ -47,7 +47,7 @@ export function writeDeclaration(
 export function writeFunction(writer: Writer, node: Node, cx: Context): Rope {
   const func = writer.analysis.funcOf.get(node)!
   const text = writer.plain(node, func, cx)
-  if (!writer.wants(func, cx) || func.kind === 'declaration') return text
+  if (!writer.attachesTwin(func, cx) || func.kind === 'declaration') return text
   const hint = writer.hintOf(node)
   const named: Rope =
     hint === undefined || node.id !== null ? text : namedProperty(hint, rope`${propertyText(hint)}: ${text}`)
@@ -61,7 +61,7 @@ export function writeNamedBy(writer: Writer, node: Node, key: string, cx: Contex
   const named = (text: Rope): Rope => rope`{ [${key}]: ${text} }[${key}]`
   if (func === undefined) return named(writer.node(node, cx))
   const plain = named(writer.plain(node, func, cx))
-  return writer.wants(func, cx) ? writeAttachment(writer, func, plain, cx) : plain
+  return writer.attachesTwin(func, cx) ? writeAttachment(writer, func, plain, cx) : plain
 }
 
 /** `attach(plain, twin)`, with whatever an arrow's twin must borrow. */
@@ -73,14 +73,14 @@ export function writeAttachment(writer: Writer, func: Func, plain: Rope, cx: Con
     const twin = writer.twin(func, cx, `function* ${writer.twinName(func)}`)
     return rope`${writer.names.runtime('attachSelf')}(${attacher}, ${plain}, ${name} => ${twin})`
   }
-  if (!func.isArrow || cx.lent === func.host) {
+  if (!func.isArrow || cx.captureOwner === func.host) {
     return rope`${attacher}(${plain}, ${writer.twin(func, cx, 'function* ')})`
   }
-  const lends = lendings(func, 'uses', writer.names)
+  const captures = capturesOf(func, 'uses', writer.names)
   const twin = writer.twin(func, cx, 'function* ')
-  if (lends.length === 0 || !canLend(func, writer.analysis)) return rope`${attacher}(${plain}, ${twin})`
-  const parameters = lends.map(({ name }) => name).join(', ')
-  const values = lends.map(({ value }) => value).join(', ')
+  if (captures.length === 0 || !canCapture(func, writer.analysis)) return rope`${attacher}(${plain}, ${twin})`
+  const parameters = captures.map(({ name }) => name).join(', ')
+  const values = captures.map(({ value }) => value).join(', ')
   return rope`((${parameters}) => ${attacher}(${plain}, ${twin}))(${values})`
 }
 

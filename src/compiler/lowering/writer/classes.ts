@@ -3,7 +3,7 @@
  * the two.
  */
 import { constructorIn } from '../../analysis/construct.ts'
-import { endsAtArrow } from './semicolons.ts'
+import { endsWithArrow } from './semicolons.ts'
 import type { Func } from '../../analysis/functions.ts'
 import { type Piece, Rope, rope } from '../../output/rope.ts'
 import { bare, isFunction, keyName, type Node } from '../../analysis/syntax.ts'
@@ -27,7 +27,7 @@ export function writeClass(writer: Writer, node: Node, cx: Context): Rope {
   const inner: Context = { ...cx, available: privateTwins(writer, body.body, cx) }
   const own = node.superClass === null ? constructorIn(node) : null
   const builder = own === null ? undefined : writer.analysis.funcOf.get(own)
-  const isShielded = builder !== undefined && writer.isItself(builder) && writer.wants(builder, cx)
+  const isShielded = builder !== undefined && writer.isItself(builder) && writer.attachesTwin(builder, cx)
   let open = body.start + 1
   for (const element of body.body as Node[]) {
     elements.add({ start: open, end: element.start })
@@ -54,7 +54,7 @@ function privateTwins(writer: Writer, elements: Node[], cx: Context): Available 
     hidden.add(key.name)
     if (type !== 'MethodDefinition') continue
     const func = writer.analysis.funcOf.get(value)
-    if (func !== undefined && writer.flavor(func) === 'plain' && writer.wants(func, cx)) own.add(func)
+    if (func !== undefined && writer.flavor(func) === 'plain' && writer.attachesTwin(func, cx)) own.add(func)
   }
   return hidden.size === 0 ? cx.available : new Available(cx.available, own, hidden)
 }
@@ -69,7 +69,7 @@ function writeElement(
   const func = writer.analysis.funcOf.get(element.type === 'MethodDefinition' ? element.value : element)
   if (func === undefined) return new Rope().add(element)
   // What is inside runs on its own: not in the frame around the class, and with a `this` of its own.
-  const own: Context = { ...cx, frame: null, alias: false, lent: null }
+  const own: Context = { ...cx, frame: null, readsCaptures: false, captureOwner: null }
   if (element.type === 'StaticBlock') return writer.block(element, { ...own, func, jumps: noJumps })
   const made = new Rope()
   let reached = element.start
@@ -84,9 +84,9 @@ function writeElement(
   }
   const { value, end } = element
   if (element.type === 'MethodDefinition') {
-    const text = writer.plain(value, func, { ...cx, alias: false, lent: null })
+    const text = writer.plain(value, func, { ...cx, readsCaptures: false, captureOwner: null })
     made.add({ start: reached, end: value.start }).add(text).add({ start: value.end, end })
-    if (!writer.wants(func, cx)) return made
+    if (!writer.attachesTwin(func, cx)) return made
     const twin = writeMethodTwin(writer, element, func, own, links)
     return twin === null ? made : rope`${made} ${twin}`
   }
@@ -95,7 +95,7 @@ function writeElement(
   const shields = isShielded && !element.static && !isInert(value)
   const written = shields ? rope`${writer.names.runtime('shielded')}(() => (${text}))` : text
   made.add({ start: reached, end: place.start }).add(written).add({ start: place.end, end })
-  return !written.isRange(place) && endsAtArrow(element, writer.source) ? made.add(';') : made
+  return !written.isRange(place) && endsWithArrow(element, writer.source) ? made.add(';') : made
 }
 
 /**

@@ -89,9 +89,9 @@ export interface Context {
    */
   attach: 'all' | 'explicit' | 'none'
   /** `this`, `arguments`, `new.target` and `super` go by their lent names: an arrow's twin is no arrow. */
-  alias: boolean
+  readsCaptures: boolean
   /** The function whose `this` and so on are lent out by name here. */
-  lent: Func | null
+  captureOwner: Func | null
   /** Functions whose resumable form is in scope here. */
   available: Available
   /** Jumps that must go elsewhere, because their loop was taken apart. */

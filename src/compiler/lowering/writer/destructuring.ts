@@ -6,7 +6,7 @@ import { type Rope, rope } from '../../output/rope.ts'
 import { bare, type Node, wordOf } from '../../analysis/syntax.ts'
 
 /** Whether a value of this source is a temporary by the time that the pattern takes it apart. */
-export function isTakenApart(pattern: Node, source: Node): boolean {
+export function isDestructured(pattern: Node, source: Node): boolean {
   if (pattern.type !== 'ArrayPattern' && pattern.type !== 'ObjectPattern') return false
   return bare(source).type === 'CallExpression'
 }

@@ -21,12 +21,12 @@ export function notIterableText(node: Node): string {
 }
 
 /** What the engine calls a value that a pattern takes apart: of a list the whole of what it says. */
-export function calledName(pattern: Node, source: Node): string {
+export function destructuredName(pattern: Node, source: Node): string {
   return pattern.type === 'ArrayPattern' ? notIterableText(source) : calleeText(bare(source))
 }
 
 /** The same for what a loop declares, for which the engine has a name of its own. */
-export function turnName(pattern: Node): string {
+export function loopElementName(pattern: Node): string {
   return pattern.type === 'ArrayPattern' ? '.for is not iterable' : '.for'
 }
 

@@ -28,7 +28,7 @@ export class Names {
   }
 
   /** A name for this purpose, the same each time. */
-  lent(name: 'this' | 'arguments' | 'target' | 'super'): string {
+  capture(name: 'this' | 'arguments' | 'target' | 'super'): string {
     return `${this.prefix}of_${name}`
   }
 

@@ -8,7 +8,7 @@ import { bare, isFunction, keyName, type Node } from '../../analysis/syntax.ts'
 import { namedProperty, propertyText, writeAttachment } from './attach.ts'
 import { linked } from './classes.ts'
 import type { Context } from './context.ts'
-import { canLend, lendings } from './arrowcaptures.ts'
+import { canCapture, capturesOf } from './arrowcaptures.ts'
 import type { Writer } from './writer.ts'
 
 export function writeObject(writer: Writer, node: Node, cx: Context): Rope {
@@ -31,7 +31,7 @@ function writeProperty(writer: Writer, property: Node, cx: Context, links: strin
   const func = writer.analysis.funcOf.get(value)!
   const isMethod = func.kind === 'method' || func.kind === 'getter' || func.kind === 'setter'
   if (isMethod) return writeMethod(writer, property, func, cx, links)
-  if (!writer.wants(func, cx)) return writer.node(property, cx)
+  if (!writer.attachesTwin(func, cx)) return writer.node(property, cx)
   const key = keyName(property)
   if (value.id === null) {
     if (key === null) return writeUnnamed(writer, property, func, cx)
@@ -44,7 +44,7 @@ function writeMethod(writer: Writer, property: Node, func: Func, cx: Context, li
   const { names } = writer
   const text = (): Rope =>
     withValue(keyText(writer, property, cx), property, writer.plain(property.value, func, cx))
-  if (!writer.wants(func, cx)) return text()
+  if (!writer.attachesTwin(func, cx)) return text()
   const key = keyName(property)
   const isMethod = func.kind === 'method'
   if (writer.isItself(func) && isMethod) {
@@ -80,8 +80,8 @@ function writeUnnamed(writer: Writer, property: Node, func: Func, cx: Context): 
   if (writer.isItself(func)) {
     return rope`...${names.runtime('attachEntry')}(${writer.attacher(func)}, { ${entry} })`
   }
-  const borrows = func.isArrow && cx.lent !== func.host && canLend(func, writer.analysis)
-  if (borrows && lendings(func, 'uses', names).length > 0) return entry
+  const captures = func.isArrow && cx.captureOwner !== func.host && canCapture(func, writer.analysis)
+  if (captures && capturesOf(func, 'uses', names).length > 0) return entry
   return rope`...${names.runtime('attachEntry')}(${writer.attacher(func)}, { ${entry} }, ${writer.twin(func, cx, 'function* ')})`
 }
 

@@ -5,7 +5,7 @@ import type { Context } from './context.ts'
 import type { Writer } from './writer.ts'
 
 /** A variable that goes by another name, or null. */
-export function writeMoved(writer: Writer, node: Node, cx: Context): Rope | null {
+export function writeRenamed(writer: Writer, node: Node, cx: Context): Rope | null {
   switch (node.type) {
     case 'Identifier': {
       const name = writer.renamed(node, cx)

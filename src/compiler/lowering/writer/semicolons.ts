@@ -20,7 +20,7 @@ const continuing = /[([`+\-*/.<]|in\b|instanceof\b/y
  * Nothing can continue an arrow function, so it ends there, whatever the next line begins with. The call that
  * is written around the function could be continued: a semicolon has to follow it.
  */
-export function endsAtArrow({ type, end }: Node, source: string): boolean {
+export function endsWithArrow({ type, end }: Node, source: string): boolean {
   if (!endedByLine.has(type) || source[end - 1] !== '}') return false
   spacesAndComments.lastIndex = end
   spacesAndComments.test(source)

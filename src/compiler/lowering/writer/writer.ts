@@ -11,13 +11,13 @@ import type { Analysis } from '../../analysis/analysis.ts'
 import type { Func } from '../../analysis/functions.ts'
 import { join, type Piece, Rope, rope } from '../../output/rope.ts'
 import { bare, children, directives, givesName, isFunction, type Node } from '../../analysis/syntax.ts'
-import { endsAtArrow } from './semicolons.ts'
+import { endsWithArrow } from './semicolons.ts'
 import { namedProperty, propertyText, writeDeclaration, writeFunction } from './attach.ts'
 import { isBind, writeBind } from './bind.ts'
 import { writeClass } from './classes.ts'
 import { Available, type Context, type Frame, noJumps } from './context.ts'
-import { writeLent } from './arrowcaptures.ts'
-import { writeMoved } from './renamedvariables.ts'
+import { writeCapture } from './arrowcaptures.ts'
+import { writeRenamed } from './renamedvariables.ts'
 import { Names } from './names.ts'
 import { writeObject } from './objects.ts'
 import { writeProgram } from './program.ts'
@@ -87,7 +87,7 @@ export abstract class Writer {
       statements.add({ start: reached, end: statement.start })
       const declaration = declarationIn(statement)
       const func = declaration === null ? undefined : this.analysis.funcOf.get(declaration)
-      if (func !== undefined && this.wants(func, cx)) {
+      if (func !== undefined && this.attachesTwin(func, cx)) {
         const { plain, beside, attach } = writeDeclaration(this, statement, declaration!, func, cx)
         statements.add(plain).add(' ').add(beside)
         attached.add(attach)
@@ -109,7 +109,7 @@ export abstract class Writer {
     let own: Set<Func> | null = null
     for (const statement of statements) {
       for (const func of this.declaredIn(statement)) {
-        if (!this.wants(func, cx)) continue
+        if (!this.attachesTwin(func, cx)) continue
         own ??= new Set()
         own.add(func)
       }
@@ -136,7 +136,7 @@ export abstract class Writer {
   }
 
   /** True when the function's resumable form is to be attached here. */
-  wants(func: Func, cx: Context): boolean {
+  attachesTwin(func: Func, cx: Context): boolean {
     if (!func.twin || cx.attach === 'none') return false
     if (cx.attach === 'explicit' && func.mark === 'inherited') return false
     if (func.kind === 'declaration' && func.binding !== null) {
@@ -190,14 +190,14 @@ export abstract class Writer {
   plain(node: Node, func: Func, cx: Context): Rope {
     if (func.isText) return new Rope().add(node)
     const attach = func.twin && cx.attach === 'all' ? 'none' : cx.attach
-    const alias = func.isArrow && cx.alias
+    const readsCaptures = func.isArrow && cx.readsCaptures
     return this.copy(node, {
       ...cx,
       func,
       frame: null,
       attach,
-      alias,
-      lent: alias || func.isArrow ? cx.lent : null,
+      readsCaptures,
+      captureOwner: readsCaptures || func.isArrow ? cx.captureOwner : null,
       jumps: noJumps,
     })
   }
@@ -240,12 +240,12 @@ export abstract class Writer {
       default:
     }
     if (cx.renamed !== null) {
-      const moved = writeMoved(this, node, cx)
+      const moved = writeRenamed(this, node, cx)
       if (moved !== null) return moved
     }
-    if (cx.alias) {
-      const lent = writeLent(this, node, cx)
-      if (lent !== null) return lent
+    if (cx.readsCaptures) {
+      const captured = writeCapture(this, node, cx)
+      if (captured !== null) return captured
     }
     if (cx.frame !== null) {
       const written = this.resumable(node, cx)
@@ -299,7 +299,7 @@ export abstract class Writer {
       copied = child.end
     }
     made.add({ start: copied, end: node.end })
-    return copied > node.start && endsAtArrow(node, this.source) ? made.add(';') : made
+    return copied > node.start && endsWithArrow(node, this.source) ? made.add(';') : made
   }
 
   #functionText(node: Node, cx: Context): Rope {
@@ -338,7 +338,7 @@ export abstract class Writer {
     if (
       cx.frame === null &&
       cx.renamed === null &&
-      !all.some(statement => this.declaredIn(statement).some(func => this.wants(func, cx)))
+      !all.some(statement => this.declaredIn(statement).some(func => this.attachesTwin(func, cx)))
     )
       return this.copy(node, cx)
     const made = new Rope()
@@ -397,7 +397,7 @@ export abstract class Writer {
     const text = this.node(value, cx)
     const func = this.analysis.funcOf.get(bare(value))
     // What is attached to its twin has its name already.
-    if (func !== undefined && this.wants(func, cx)) return text
+    if (func !== undefined && this.attachesTwin(func, cx)) return text
     return namedProperty(name, rope`${propertyText(name)}: ${text}`)
   }
 

@@ -1,6 +1,6 @@
 /** `Array.from` and its kin, with a mapping that may stop and an iterable that may. */
 import { needResched, PREEMPTED } from '../../../coroutine/core/coroutine.ts'
-import { between, type Callable, callable, resumableOf } from './callback.ts'
+import { callsBetween, type Callable, callable, resumableOf } from './callback.ts'
 import { iterateBy, paused, wait } from '../generator.ts'
 import { define } from '../../../coroutine/core/define.ts'
 import { emptyArray } from './arraymethods.ts'
@@ -25,7 +25,7 @@ export function* arrayFrom(maker: any, items: any, fn: Callable | undefined, sel
       if (resumable !== undefined) value = yield* resumable.call(self, item, k)
       else if (plain !== undefined) value = plain.call(self, item, k)
       define(made, k, value)
-      if ((k++ & between) === 0 && needResched()) yield PREEMPTED
+      if ((k++ & callsBetween) === 0 && needResched()) yield PREEMPTED
     }
     made.length = k
     return made
@@ -38,7 +38,7 @@ export function* arrayFrom(maker: any, items: any, fn: Callable | undefined, sel
     if (resumable !== undefined) value = yield* resumable.call(self, value, k)
     else if (plain !== undefined) value = plain.call(self, value, k)
     define(made, k, value)
-    if ((k & between) === 0 && needResched()) yield PREEMPTED
+    if ((k & callsBetween) === 0 && needResched()) yield PREEMPTED
   }
   made.length = length
   return made
@@ -56,7 +56,7 @@ export function* typedFrom(maker: any, items: any, fn: Callable, self: unknown):
   for (let k = 0; k < length; k++) {
     made[k] =
       resumable !== undefined ? yield* resumable.call(self, values[k], k) : plain.call(self, values[k], k)
-    if ((k & between) === 0 && needResched()) yield PREEMPTED
+    if ((k & callsBetween) === 0 && needResched()) yield PREEMPTED
   }
   return made
 }

@@ -5,12 +5,12 @@
  */
 import { needResched, PREEMPTED } from '../../../coroutine/core/coroutine.ts'
 import { define } from '../../../coroutine/core/define.ts'
-import { between, type Callable, callable, resumableOf } from './callback.ts'
+import { callsBetween, type Callable, callable, resumableOf } from './callback.ts'
 
 type Stops = Generator<number, any, unknown>
 
 /** What the methods of a kind of list have in common: its length, and which of its places hold something. */
-export interface Kind {
+export interface ListKind {
   length(list: any): number
   has(list: any, index: number): boolean
 }
@@ -21,14 +21,14 @@ function lengthOf(list: any): number {
   return length > 0 ? Math.min(length, Number.MAX_SAFE_INTEGER) : 0
 }
 
-export const arrays: Kind = { length: lengthOf, has: (list, index) => index in list }
+export const arrays: ListKind = { length: lengthOf, has: (list, index) => index in list }
 
 const typedPrototype = Object.getPrototypeOf(Int8Array.prototype) as object
 const typedLength = Object.getOwnPropertyDescriptor(typedPrototype, 'length')!.get!
 
-export const typedArrays: Kind = { length: list => Reflect.apply(typedLength, list, []), has: () => true }
+export const typedArrays: ListKind = { length: list => Reflect.apply(typedLength, list, []), has: () => true }
 
-export function* forEach(kind: Kind, list: any, fn: Callable, self: unknown): Stops {
+export function* forEach(kind: ListKind, list: any, fn: Callable, self: unknown): Stops {
   const length = kind.length(list)
   const resumable = resumableOf(fn)
   const plain = callable(fn)
@@ -36,11 +36,11 @@ export function* forEach(kind: Kind, list: any, fn: Callable, self: unknown): St
     if (!kind.has(list, k)) continue
     if (resumable !== undefined) yield* resumable.call(self, list[k], k, list)
     else plain.call(self, list[k], k, list)
-    if ((k & between) === 0 && needResched()) yield PREEMPTED
+    if ((k & callsBetween) === 0 && needResched()) yield PREEMPTED
   }
 }
 
-export function* map(kind: Kind, list: any, fn: Callable, self: unknown): Stops {
+export function* map(kind: ListKind, list: any, fn: Callable, self: unknown): Stops {
   const length = kind.length(list)
   const made = kind === arrays ? speciesArray(list, length) : speciesTyped(list, length)
   const resumable = resumableOf(fn)
@@ -53,12 +53,12 @@ export function* map(kind: Kind, list: any, fn: Callable, self: unknown): Stops 
         : plain.call(self, list[k], k, list)
     if (kind === arrays) define(made, k, value)
     else made[k] = value
-    if ((k & between) === 0 && needResched()) yield PREEMPTED
+    if ((k & callsBetween) === 0 && needResched()) yield PREEMPTED
   }
   return made
 }
 
-export function* filter(kind: Kind, list: any, fn: Callable, self: unknown): Stops {
+export function* filter(kind: ListKind, list: any, fn: Callable, self: unknown): Stops {
   const length = kind.length(list)
   const kept: any = kind === arrays ? speciesArray(list, 0) : []
   const resumable = resumableOf(fn)
@@ -70,7 +70,7 @@ export function* filter(kind: Kind, list: any, fn: Callable, self: unknown): Sto
     const keep =
       resumable !== undefined ? yield* resumable.call(self, value, k, list) : plain.call(self, value, k, list)
     if (keep) define(kept, count++, value)
-    if ((k & between) === 0 && needResched()) yield PREEMPTED
+    if ((k & callsBetween) === 0 && needResched()) yield PREEMPTED
   }
   if (kind === arrays) return kept
   const made = speciesTyped(list, count)
@@ -80,7 +80,7 @@ export function* filter(kind: Kind, list: any, fn: Callable, self: unknown): Sto
 
 /** `some`, `every` and the `find` family: they end at the first answer that is what they look for. */
 export function* search(
-  kind: Kind,
+  kind: ListKind,
   list: any,
   fn: Callable,
   self: unknown,
@@ -102,14 +102,14 @@ export function* search(
       if (what === 'every') return false
       return what === 'find' || what === 'findLast' ? value : k
     }
-    if ((turn & between) === 0 && needResched()) yield PREEMPTED
+    if ((turn & callsBetween) === 0 && needResched()) yield PREEMPTED
   }
   if (what === 'some') return false
   if (what === 'every') return true
   return what === 'find' || what === 'findLast' ? undefined : -1
 }
 
-export function* reduce(kind: Kind, list: any, fn: Callable, args: unknown[], backwards: boolean): Stops {
+export function* reduce(kind: ListKind, list: any, fn: Callable, args: unknown[], backwards: boolean): Stops {
   const length = kind.length(list)
   const resumable = resumableOf(fn)
   let turn = 0
@@ -125,7 +125,7 @@ export function* reduce(kind: Kind, list: any, fn: Callable, args: unknown[], ba
     const k = at(turn)
     if (!kind.has(list, k)) continue
     held = resumable !== undefined ? yield* resumable(held, list[k], k, list) : fn(held, list[k], k, list)
-    if ((turn & between) === 0 && needResched()) yield PREEMPTED
+    if ((turn & callsBetween) === 0 && needResched()) yield PREEMPTED
   }
   return held
 }
@@ -146,7 +146,7 @@ export function* flatMap(list: any, fn: Callable, self: unknown): Stops {
       const inner = lengthOf(value)
       for (let j = 0; j < inner; j++) if (j in value) define(made, count++, value[j])
     } else define(made, count++, value)
-    if ((k & between) === 0 && needResched()) yield PREEMPTED
+    if ((k & callsBetween) === 0 && needResched()) yield PREEMPTED
   }
   return made
 }

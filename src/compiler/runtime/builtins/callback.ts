@@ -18,7 +18,7 @@ export function callable(fn: Callable): Callable {
 }
 
 /** How many calls of a plain callback stand between two looks at the safepoint, as a mask. */
-export const between = 15
+export const callsBetween = 15
 
 /** `CreateListFromArrayLike`: by its indices, whatever iterator the list has. */
 export function listOf(list: any): unknown[] {

@@ -15,7 +15,7 @@ type Stops<T> = Generator<number, T, unknown>
 /** Texts that are shorter are split and searched at once. */
 export const LONG_SPLIT: number = 65_536
 /** Elements, pieces or matches between two looks, as a mask. */
-const between = 1023
+const stepsBetween = 1023
 
 const { join } = Array.prototype
 const { indexOf, slice } = String.prototype
@@ -38,7 +38,7 @@ export function* joinLong(list: any, length: number, separator: string): Stops<s
       return text + Reflect.apply(join, tailOf(list, k, length, value), [separator])
     }
     define(part, held++, value)
-    if ((k & between) === between || k === length - 1) {
+    if ((k & stepsBetween) === stepsBetween || k === length - 1) {
       text += Reflect.apply(join, part, [separator])
       if (k < length - 1) text += separator
       part = []
@@ -67,7 +67,7 @@ export function* splitLong(text: string, separator: string): Stops<string[]> {
   if (step === 0) {
     for (; count < text.length; count++) {
       define(pieces, count, text[count])
-      if ((count & between) === between && needResched()) yield PREEMPTED
+      if ((count & stepsBetween) === stepsBetween && needResched()) yield PREEMPTED
     }
     return pieces
   }
@@ -77,7 +77,7 @@ export function* splitLong(text: string, separator: string): Stops<string[]> {
     define(pieces, count++, Reflect.apply(slice, text, at < 0 ? [from] : [from, at]))
     if (at < 0) return pieces
     from = at + step
-    if ((count & between) === 0 && needResched()) yield PREEMPTED
+    if ((count & stepsBetween) === 0 && needResched()) yield PREEMPTED
   }
 }
 
@@ -103,7 +103,7 @@ export function* replaceText(
     define(matches, matches.length, { text: search, at, args: [search, at, text] })
     if (!all || at + step > text.length) break
     at = Reflect.apply(indexOf, text, [search, at + step]) as number
-    if ((matches.length & between) === 0 && needResched()) yield PREEMPTED
+    if ((matches.length & stepsBetween) === 0 && needResched()) yield PREEMPTED
   }
   return yield* replaced(text, matches, replacement)
 }
@@ -118,8 +118,9 @@ export function* replaceMatches(text: string, search: RegExp, replacement: strin
     if (found === null) break
     define(matches, matches.length, { text: found[0], at: found.index, args: argumentsOf(found, text) })
     if (!global) break
-    if (found[0] === '') search.lastIndex = after(text, search.lastIndex, unicode || unicodeSets === true)
-    if ((matches.length & between) === 0 && needResched()) yield PREEMPTED
+    if (found[0] === '')
+      search.lastIndex = advanceIndex(text, search.lastIndex, unicode || unicodeSets === true)
+    if ((matches.length & stepsBetween) === 0 && needResched()) yield PREEMPTED
   }
   return yield* replaced(text, matches, replacement)
 }
@@ -134,7 +135,7 @@ function argumentsOf(found: RegExpExecArray, text: string): unknown[] {
 }
 
 /** `AdvanceStringIndex`. */
-function after(text: string, index: number, unicode: boolean): number {
+function advanceIndex(text: string, index: number, unicode: boolean): number {
   return unicode && (text.codePointAt(index) ?? 0) > 0xffff ? index + 2 : index + 1
 }
 
@@ -151,7 +152,7 @@ function* replaced(text: string, matches: readonly Match[], replacement: string 
     if (typeof by !== 'string') by = textFrom(by)
     made += (Reflect.apply(slice, text, [end, at]) as string) + (by as string)
     end = at + matched.length
-    if ((k & between) === between && needResched()) yield PREEMPTED
+    if ((k & stepsBetween) === stepsBetween && needResched()) yield PREEMPTED
   }
   return made + (Reflect.apply(slice, text, [end]) as string)
 }

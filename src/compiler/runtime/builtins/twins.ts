@@ -4,7 +4,7 @@
  */
 import { needResched, PREEMPTED, type Twin, twin } from '../../../coroutine/core/coroutine.ts'
 import { attach } from '../attach.ts'
-import { between, type Callable, callable, listOf, resumableOf } from './callback.ts'
+import { callsBetween, type Callable, callable, listOf, resumableOf } from './callback.ts'
 import { construct, constructsApart } from '../construct.ts'
 import { define, part } from '../../../coroutine/core/define.ts'
 import { arrayFrom, typedFrom } from './arrayfrom.ts'
@@ -13,7 +13,7 @@ import {
   filter,
   flatMap,
   forEach,
-  type Kind,
+  type ListKind,
   map,
   reduce,
   search,
@@ -33,7 +33,7 @@ import {
   splitLong,
 } from './longtext.ts'
 import { mergeSort } from '../sort/mergesort.ts'
-import { LONG_LIST, plainSort, plainSortTyped } from '../sort/defaultsort.ts'
+import { LONG_LIST, defaultSort, defaultSortTyped } from '../sort/defaultsort.ts'
 import { insertionMost, timSort } from '../sort/timsort.ts'
 
 type Stops = Generator<number, any, unknown>
@@ -67,7 +67,7 @@ const isTyped = (list: unknown): boolean => Reflect.apply(tagOf, list, []) !== u
 for (const [holder, kind, accepts] of [
   [Array.prototype, arrays, isList],
   [typedPrototype, typedArrays, isTyped],
-] as [any, Kind, (list: unknown) => boolean][]) {
+] as [any, ListKind, (list: unknown) => boolean][]) {
   install(
     holder,
     'forEach',
@@ -129,7 +129,7 @@ function typedLength(list: unknown): number {
 
 /** The values in their order: by the comparator, or as the engine orders them without one. */
 function* ordered(values: unknown[], fn: Callable | undefined, insertions: number): Stops {
-  if (fn === undefined) return yield* plainSort(values)
+  if (fn === undefined) return yield* defaultSort(values)
   yield* timSort(values, { plain: fn, resumable: resumableOf(fn) }, insertions)
   return values
 }
@@ -137,14 +137,14 @@ function* ordered(values: unknown[], fn: Callable | undefined, insertions: numbe
 let insertionInSort: number | undefined
 let insertionInToSorted: number | undefined
 /** Elements that are copied between two looks, as a mask. */
-const many = 4095
+const copiesBetween = 4095
 
 function* sortArray(list: any, fn: Callable | undefined): Stops {
   const length = arrays.length(list)
   const values: unknown[] = []
   let undefinedCount = 0
   for (let k = 0; k < length; k++) {
-    if ((k & many) === many && needResched()) yield PREEMPTED
+    if ((k & copiesBetween) === copiesBetween && needResched()) yield PREEMPTED
     if (!(k in list)) continue
     const value = list[k]
     if (value === undefined) undefinedCount++
@@ -164,7 +164,7 @@ function* toSortedArray(list: any, fn: Callable | undefined): Stops {
   if (length > 2 ** 32 - 1) throw new RangeError(`Invalid array length`)
   const values: unknown[] = []
   for (let k = 0; k < length; k++) {
-    if ((k & many) === many && needResched()) yield PREEMPTED
+    if ((k & copiesBetween) === copiesBetween && needResched()) yield PREEMPTED
     const value = list[k]
     if (value !== undefined) define(values, values.length, value)
   }
@@ -178,7 +178,7 @@ function* toSortedArray(list: any, fn: Callable | undefined): Stops {
 function* sortTyped(list: any, fn: Callable | undefined): Stops {
   const sorted: any =
     fn === undefined
-      ? yield* plainSortTyped(copyOf(list))
+      ? yield* defaultSortTyped(copyOf(list))
       : yield* mergeSort(elementsOf(list), { plain: fn, resumable: resumableOf(fn) })
   const length = Math.min(sorted.length, typedArrays.length(list))
   for (let k = 0; k < length; k++) list[k] = sorted[k]
@@ -186,7 +186,7 @@ function* sortTyped(list: any, fn: Callable | undefined): Stops {
 }
 
 function* toSortedTyped(list: any, fn: Callable | undefined): Stops {
-  if (fn === undefined) return yield* plainSortTyped(copyOf(list))
+  if (fn === undefined) return yield* defaultSortTyped(copyOf(list))
   const sorted = yield* mergeSort(elementsOf(list), { plain: fn, resumable: resumableOf(fn) })
   const made = new (globalThis as any)[Reflect.apply(tagOf, list, []) as string](sorted.length)
   for (let k = 0; k < sorted.length; k++) made[k] = sorted[k]
@@ -242,7 +242,7 @@ for (const holder of [Map.prototype, Set.prototype] as any[]) {
         for (const [key, value] of Reflect.apply(entries, this, [])) {
           if (resumable !== undefined) yield* resumable.call(self, value, key, this)
           else plain.call(self, value, key, this)
-          if ((turn++ & between) === 0 && needResched()) yield PREEMPTED
+          if ((turn++ & callsBetween) === 0 && needResched()) yield PREEMPTED
         }
         return undefined
       },

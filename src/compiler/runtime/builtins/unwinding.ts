@@ -25,7 +25,7 @@ type Callable = (...args: any[]) => any
  * How many calls of a callback stand between two looks at the safepoint, as a mask. Where the loop begins it
  * does not look: that is where it was stopped.
  */
-const between = 63
+const callsBetween = 63
 
 const prototype: any = Array.prototype
 const isArray = Array.isArray
@@ -42,14 +42,14 @@ function kindOf(list: unknown, fn: any): number {
 }
 
 /** Any other call of the built-in `fn`. */
-function otherwise(fn: Callable, list: any, args: ArrayLike<any>): unknown {
+function callOriginal(fn: Callable, list: any, args: ArrayLike<any>): unknown {
   if (isMade(args[0])) unwinding(args[0] as Callable)
   if (list === null || list === undefined) return Reflect.apply(fn, list, args)
   return run(Reflect.apply(own(fn), list, args as any[]))
 }
 
 /** Gives a built-in its form. */
-function give(original: any, built: any): void {
+function attachForm(original: any, built: any): void {
   const found = original?.[twin]
   if (found === undefined || found[form] !== undefined) return
   built.of = original
@@ -68,9 +68,9 @@ function isOwn(made: any): boolean {
 
 const { forEach } = prototype
 
-give(forEach, function (this: any, fn: any, self: any) {
+attachForm(forEach, function (this: any, fn: any, self: any) {
   const kind = kindOf(this, fn)
-  return kind < 0 ? otherwise(forEach, this, arguments) : forEachFrom(0, this.length, this, fn, self, kind)
+  return kind < 0 ? callOriginal(forEach, this, arguments) : forEachFrom(0, this.length, this, fn, self, kind)
 })
 
 /**
@@ -86,7 +86,7 @@ function forEachFrom(start: number, length: number, list: any, fn: any, self: an
     const value = list[k]
     frames.ok = kind
     fn.call(self, value, k, list)
-    if (frames.u !== 0 || ((k & between) === between && look(true))) {
+    if (frames.u !== 0 || ((k & callsBetween) === callsBetween && look(true))) {
       return save(undefined, k + 1, [length, list, fn, self, kind], forEachAgain as Reenter)
     }
   }
@@ -101,9 +101,9 @@ function forEachAgain(k: number, [length, list, fn, self, kind]: any[]): undefin
 
 const { map } = prototype
 
-give(map, function (this: any, fn: any, self: any) {
+attachForm(map, function (this: any, fn: any, self: any) {
   const kind = kindOf(this, fn)
-  if (kind < 0) return otherwise(map, this, arguments)
+  if (kind < 0) return callOriginal(map, this, arguments)
   const { length } = this
   return mapFrom(0, length, this, fn, self, kind, speciesArray(this, length))
 })
@@ -111,7 +111,7 @@ give(map, function (this: any, fn: any, self: any) {
 function mapFrom(start: number, length: number, list: any, fn: any, self: any, kind: number, made: any): any {
   const own = isOwn(made)
   for (let k = start; k < length; k++) {
-    if ((k & between) === between && k !== start && look(true)) {
+    if ((k & callsBetween) === callsBetween && k !== start && look(true)) {
       return save(undefined, k, [length, list, fn, self, kind, made], mapOn as Reenter)
     }
     if (!(k in list)) continue
@@ -141,9 +141,9 @@ function mapOn(k: number, [length, list, fn, self, kind, made]: any[]): any {
 
 const { filter } = prototype
 
-give(filter, function (this: any, fn: any, self: any) {
+attachForm(filter, function (this: any, fn: any, self: any) {
   const kind = kindOf(this, fn)
-  if (kind < 0) return otherwise(filter, this, arguments)
+  if (kind < 0) return callOriginal(filter, this, arguments)
   return filterFrom(0, this.length, this, fn, self, kind, speciesArray(this, 0), 0)
 })
 
@@ -160,7 +160,7 @@ function filterFrom(
   const own = isOwn(made)
   let count = kept
   for (let k = start; k < length; k++) {
-    if ((k & between) === between && k !== start && look(true)) {
+    if ((k & callsBetween) === callsBetween && k !== start && look(true)) {
       return save(undefined, k, [length, list, fn, self, kind, made, count], filterOn as Reenter)
     }
     if (!(k in list)) continue
@@ -193,14 +193,14 @@ function filterOn(k: number, [length, list, fn, self, kind, made, kept]: any[]):
 
 const { some, every } = prototype
 
-give(some, function (this: any, fn: any, self: any) {
+attachForm(some, function (this: any, fn: any, self: any) {
   const kind = kindOf(this, fn)
-  return kind < 0 ? otherwise(some, this, arguments) : someFrom(0, this.length, this, fn, self, kind)
+  return kind < 0 ? callOriginal(some, this, arguments) : someFrom(0, this.length, this, fn, self, kind)
 })
 
 function someFrom(start: number, length: number, list: any, fn: any, self: any, kind: number): any {
   for (let k = start; k < length; k++) {
-    if ((k & between) === between && k !== start && look(true)) {
+    if ((k & callsBetween) === callsBetween && k !== start && look(true)) {
       return save(undefined, k, [length, list, fn, self, kind], someOn as Reenter)
     }
     if (!(k in list)) continue
@@ -222,14 +222,14 @@ function someOn(k: number, [length, list, fn, self, kind]: any[]): any {
   return someFrom(k, length, list, fn, self, kind)
 }
 
-give(every, function (this: any, fn: any, self: any) {
+attachForm(every, function (this: any, fn: any, self: any) {
   const kind = kindOf(this, fn)
-  return kind < 0 ? otherwise(every, this, arguments) : everyFrom(0, this.length, this, fn, self, kind)
+  return kind < 0 ? callOriginal(every, this, arguments) : everyFrom(0, this.length, this, fn, self, kind)
 })
 
 function everyFrom(start: number, length: number, list: any, fn: any, self: any, kind: number): any {
   for (let k = start; k < length; k++) {
-    if ((k & between) === between && k !== start && look(true)) {
+    if ((k & callsBetween) === callsBetween && k !== start && look(true)) {
       return save(undefined, k, [length, list, fn, self, kind], everyOn as Reenter)
     }
     if (!(k in list)) continue
@@ -255,14 +255,14 @@ function everyOn(k: number, [length, list, fn, self, kind]: any[]): any {
 
 const { find, findIndex } = prototype
 
-give(find, function (this: any, fn: any, self: any) {
+attachForm(find, function (this: any, fn: any, self: any) {
   const kind = kindOf(this, fn)
-  return kind < 0 ? otherwise(find, this, arguments) : findFrom(0, this.length, this, fn, self, kind)
+  return kind < 0 ? callOriginal(find, this, arguments) : findFrom(0, this.length, this, fn, self, kind)
 })
 
 function findFrom(start: number, length: number, list: any, fn: any, self: any, kind: number): any {
   for (let k = start; k < length; k++) {
-    if ((k & between) === between && k !== start && look(true)) {
+    if ((k & callsBetween) === callsBetween && k !== start && look(true)) {
       return save(undefined, k, [length, list, fn, self, kind], findOn as Reenter)
     }
     const value = list[k]
@@ -283,16 +283,16 @@ function findOn(k: number, [length, list, fn, self, kind]: any[]): any {
   return findFrom(k, length, list, fn, self, kind)
 }
 
-give(findIndex, function (this: any, fn: any, self: any) {
+attachForm(findIndex, function (this: any, fn: any, self: any) {
   const kind = kindOf(this, fn)
   return kind < 0
-    ? otherwise(findIndex, this, arguments)
+    ? callOriginal(findIndex, this, arguments)
     : findIndexFrom(0, this.length, this, fn, self, kind)
 })
 
 function findIndexFrom(start: number, length: number, list: any, fn: any, self: any, kind: number): any {
   for (let k = start; k < length; k++) {
-    if ((k & between) === between && k !== start && look(true)) {
+    if ((k & callsBetween) === callsBetween && k !== start && look(true)) {
       return save(undefined, k, [length, list, fn, self, kind], findIndexOn as Reenter)
     }
     const value = list[k]
@@ -317,9 +317,9 @@ function findIndexOn(k: number, [length, list, fn, self, kind]: any[]): any {
 
 const { reduce } = prototype
 
-give(reduce, function (this: any, fn: any, initial: any) {
+attachForm(reduce, function (this: any, fn: any, initial: any) {
   const kind = kindOf(this, fn)
-  if (kind < 0) return otherwise(reduce, this, arguments)
+  if (kind < 0) return callOriginal(reduce, this, arguments)
   const { length } = this
   if (arguments.length > 1) return reduceFrom(0, length, this, fn, kind, initial)
   let k = 0
@@ -331,7 +331,7 @@ give(reduce, function (this: any, fn: any, initial: any) {
 function reduceFrom(start: number, length: number, list: any, fn: any, kind: number, initial: any): any {
   let held = initial
   for (let k = start; k < length; k++) {
-    if ((k & between) === between && k !== start && look(true)) {
+    if ((k & callsBetween) === callsBetween && k !== start && look(true)) {
       return save(undefined, k, [length, list, fn, kind, held], reduceOn as Reenter)
     }
     if (!(k in list)) continue
@@ -356,7 +356,7 @@ function reduceOn(k: number, [length, list, fn, kind, held]: any[]): any {
 
 const { apply } = Function.prototype
 
-give(call, function (this: any, self: unknown, ...args: unknown[]) {
+attachForm(call, function (this: any, self: unknown, ...args: unknown[]) {
   if (unwinds(this)) frames.ok = 1
   else if (typeof this === 'function' && this[twin] !== undefined) {
     return run(Reflect.apply(own(this), self, args))
@@ -364,7 +364,7 @@ give(call, function (this: any, self: unknown, ...args: unknown[]) {
   return Reflect.apply(this, self, args)
 })
 
-give(apply, function (this: any, self: unknown, list: any) {
+attachForm(apply, function (this: any, self: unknown, list: any) {
   const isOurs = unwinds(this)
   if (!isOurs && (typeof this !== 'function' || this[twin] === undefined)) {
     return Reflect.apply(apply, this, [self, list])
@@ -375,7 +375,7 @@ give(apply, function (this: any, self: unknown, list: any) {
   return Reflect.apply(this as Callable, self, args)
 })
 
-give(Reflect.apply, function (fn: any, self: unknown, list: any) {
+attachForm(Reflect.apply, function (fn: any, self: unknown, list: any) {
   const isOurs = unwinds(fn)
   if (!isOurs && (typeof fn !== 'function' || fn[twin] === undefined)) {
     return Reflect.apply(Reflect.apply, Reflect, arguments as never)
@@ -388,7 +388,7 @@ give(Reflect.apply, function (fn: any, self: unknown, list: any) {
 
 // Reflect.construct: what has been begun is kept, as `new` keeps it.
 
-give(Reflect.construct, function (fn: any, list: any, ...rest: unknown[]) {
+attachForm(Reflect.construct, function (fn: any, list: any, ...rest: unknown[]) {
   const [target] = rest.length > 0 ? rest : [fn]
   if (!constructsApart(fn, target)) return Reflect.apply(Reflect.construct, Reflect, arguments as never)
   const begun = begin(fn, listOf(list), target)
@@ -403,7 +403,7 @@ function builtAgain(_: number, [begun]: unknown[]): unknown {
 
 const { bind } = Function.prototype
 
-give(bind, function (this: any, ...args: unknown[]) {
+attachForm(bind, function (this: any, ...args: unknown[]) {
   if (!unwinds(this)) return run(Reflect.apply(own(bind), this, args))
   return unwinding(Reflect.apply(bind, this, args) as Callable)
 })
@@ -412,7 +412,7 @@ give(bind, function (this: any, ...args: unknown[]) {
 
 const { parse } = JSON
 
-give(parse, function (this: unknown, ...args: unknown[]) {
+attachForm(parse, function (this: unknown, ...args: unknown[]) {
   const [text] = args
   return typeof text === 'string' && text.length >= LONG_TEXT
     ? run(Reflect.apply(own(parse), this, args))
@@ -421,7 +421,7 @@ give(parse, function (this: unknown, ...args: unknown[]) {
 
 const { stringify } = JSON
 
-give(stringify, function (this: unknown, ...args: unknown[]) {
+attachForm(stringify, function (this: unknown, ...args: unknown[]) {
   return isBriefJson(args[0])
     ? Reflect.apply(stringify, this, args)
     : run(Reflect.apply(own(stringify), this, args))
@@ -432,13 +432,13 @@ give(stringify, function (this: unknown, ...args: unknown[]) {
 const { join } = prototype
 const { split, replace, replaceAll } = String.prototype
 
-give(join, function (this: any, separator: any) {
+attachForm(join, function (this: any, separator: any) {
   return isLongJoin(this, separator)
     ? run(Reflect.apply(own(join), this, [separator]))
     : join.call(this, separator)
 })
 
-give(split, function (this: any, separator: any, limit: any) {
+attachForm(split, function (this: any, separator: any, limit: any) {
   return isLongSplit(this, separator, limit)
     ? run(Reflect.apply(own(split), this, [separator, limit]))
     : split.call(this, separator, limit)
@@ -446,7 +446,7 @@ give(split, function (this: any, separator: any, limit: any) {
 
 for (const original of [replace, replaceAll]) {
   const all = original === replaceAll
-  give(original, function (this: any, search: any, replacement: any) {
+  attachForm(original, function (this: any, search: any, replacement: any) {
     return isLongReplace(this, search, replacement, all)
       ? run(Reflect.apply(own(original), this, [search, replacement]))
       : original.call(this, search, replacement)

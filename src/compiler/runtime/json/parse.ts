@@ -48,7 +48,7 @@ const prototypes: readonly { of: object; count: number }[] = [Object.prototype, 
 }))
 
 /** The text is not what this parser takes: the original is to read it. */
-class Odd extends Error {}
+class IrregularText extends Error {}
 
 export class PartwiseParser {
   readonly #text: string
@@ -85,10 +85,10 @@ export class PartwiseParser {
   advance(step: number = STEP): boolean {
     try {
       this.#scan(Math.min(this.#text.length, this.#at + step))
-      if (this.#at >= this.#text.length && !this.isDone) throw new Odd()
+      if (this.#at >= this.#text.length && !this.isDone) throw new IrregularText()
       return true
     } catch (error) {
-      if (error instanceof Odd || error instanceof SyntaxError) return false
+      if (error instanceof IrregularText || error instanceof SyntaxError) return false
       throw error
     }
   }
@@ -100,7 +100,7 @@ export class PartwiseParser {
     while (at < end) {
       const code = text.charCodeAt(at)
       if (this.isDone) {
-        if (!isSpace(code)) throw new Odd()
+        if (!isSpace(code)) throw new IrregularText()
         at++
         continue
       }
@@ -110,7 +110,7 @@ export class PartwiseParser {
           continue
         case ARRAY:
         case OBJECT:
-          if (open.length === 0 && text.slice(0, at).trim() !== '') throw new Odd()
+          if (open.length === 0 && text.slice(0, at).trim() !== '') throw new IrregularText()
           open.push({ isArray: code === ARRAY, value: null, key: '', from: at + 1, cut: at + 1 })
           if (open.length === 1) this.#part(0)
           break
@@ -121,7 +121,7 @@ export class PartwiseParser {
           break
         case COMMA: {
           const last = open[open.length - 1]
-          if (last === undefined) throw new Odd()
+          if (last === undefined) throw new IrregularText()
           last.cut = at + 1
           if (open.length === this.#parted) {
             if (at - last.from > this.#batch) this.#flush(last, at)
@@ -129,7 +129,7 @@ export class PartwiseParser {
           break
         }
         default:
-          if (open.length === 0 && !isSpace(code)) throw new Odd()
+          if (open.length === 0 && !isSpace(code)) throw new IrregularText()
       }
       at++
     }
@@ -139,7 +139,7 @@ export class PartwiseParser {
   #pastString(from: number): number {
     const text = this.#text
     for (let at = text.indexOf('"', from + 1); ; at = text.indexOf('"', at + 1)) {
-      if (at < 0) throw new Odd()
+      if (at < 0) throw new IrregularText()
       let before = at - 1
       while (text.charCodeAt(before) === BACKSLASH) before--
       if ((at - before) % 2 === 1) return at + 1
@@ -161,7 +161,7 @@ export class PartwiseParser {
       if (around.cut > around.from) this.#flush(around, around.cut - 1)
       const before = this.#text.slice(around.from, start)
       if (around.isArray) {
-        if (before.trim() !== '') throw new Odd()
+        if (before.trim() !== '') throw new IrregularText()
       } else inner.key = keyIn(before)
       this.#part(parted)
     }
@@ -178,13 +178,13 @@ export class PartwiseParser {
     const part = this.#text.slice(container.from, end)
     if (container.isArray) {
       const list = parseOriginal(`[${part}]`) as unknown[]
-      if (list.length === 0) throw new Odd()
+      if (list.length === 0) throw new IrregularText()
       if (container.value.length === 0) container.value = list
       else for (let k = 0; k < list.length; k++) container.value.push(list[k])
     } else {
       const object = parseOriginal(`{${part}}`) as Record<string, unknown>
       const keys = Object.keys(object)
-      if (keys.length === 0) throw new Odd()
+      if (keys.length === 0) throw new IrregularText()
       for (const key of keys) define(container.value, key, object[key])
     }
     container.from = end + 1
@@ -193,14 +193,14 @@ export class PartwiseParser {
   #close(at: number, isArray: boolean): void {
     const open = this.#open
     const closed = open.pop()
-    if (closed === undefined || closed.isArray !== isArray) throw new Odd()
+    if (closed === undefined || closed.isArray !== isArray) throw new IrregularText()
     if (open.length >= this.#parted) return
     this.#parted = open.length
     // What is left of it: nothing in an empty one, and behind an element that was opened.
     const rest = this.#text.slice(closed.from, at).trim()
     const follows = this.#text.charCodeAt(closed.from - 1) === COMMA
     if (rest !== '') this.#flush(closed, at)
-    else if (follows) throw new Odd()
+    else if (follows) throw new IrregularText()
     const around = open[open.length - 1]
     if (around === undefined) {
       this.result = closed.value
@@ -224,15 +224,15 @@ export class PartwiseParser {
     } else if (code === (around.isArray ? ARRAY_END : OBJECT_END)) {
       around.from = at
       around.cut = at
-    } else throw new Odd()
+    } else throw new IrregularText()
   }
 }
 
 function keyIn(text: string): string {
   const found = /^\s*("[^]*")\s*:\s*$/.exec(text)
-  if (found === null) throw new Odd()
+  if (found === null) throw new IrregularText()
   const key = parseOriginal(found[1]!) as unknown
-  if (typeof key !== 'string') throw new Odd()
+  if (typeof key !== 'string') throw new IrregularText()
   return key
 }
 

@@ -7,7 +7,7 @@ import { inspectors } from '../builtins/inspectors.ts'
 /**
  * So many objects and properties, and characters of text, are written at once: some tenths of a millisecond.
  */
-export const parts_most = 1_000
+export const partsMost = 1_000
 const characters_most = 64 * 1024
 
 interface Waiting {
@@ -30,7 +30,7 @@ export function isBriefJson(value: unknown): boolean {
 export function partsOf(
   value: object,
   outside: ReadonlySet<object> | null,
-  most: number = parts_most,
+  most: number = partsMost,
 ): number {
   const first: Waiting = { object: value, next: null }
   let last = first

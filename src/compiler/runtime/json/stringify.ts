@@ -7,7 +7,7 @@
  */
 import { part, put } from '../../../coroutine/core/define.ts'
 import { inspectors } from '../builtins/inspectors.ts'
-import { parts_most, partsOf } from './size.ts'
+import { partsMost, partsOf } from './size.ts'
 
 const quoteOriginal = JSON.stringify
 const isRawJson = (JSON as { isRawJSON?: (value: unknown) => boolean }).isRawJSON ?? ((): boolean => false)
@@ -68,7 +68,7 @@ export class PartwiseWriter {
     replacer: unknown,
     space: unknown,
     step: number = STEP,
-    atOnce: number = parts_most,
+    atOnce: number = partsMost,
   ) {
     this.#step = step
     this.#most = atOnce

@@ -2,17 +2,16 @@
 import type { Twin } from '../../../coroutine/core/coroutine.ts'
 
 /** What may stop, and gives a `T` in the end. */
-export type Stops<T> = Generator<number, T, unknown>
-type Comparator = (left: any, right: any) => unknown
+export type Suspending<T> = Generator<number, T, unknown>
 
 /** What is compared with what: the comparator, or its resumable form where it has one. */
-export interface Order {
-  readonly plain: Comparator
+export interface Comparator {
+  readonly plain: (left: any, right: any) => unknown
   readonly resumable: Twin | undefined
 }
 
 /** A comparator's answer: what is not a number counts as equal. */
-export function number(answer: unknown): number {
+export function comparisonResult(answer: unknown): number {
   const value = typeof answer === 'number' ? answer : +(answer as number)
   return value === value ? value : 0
 }

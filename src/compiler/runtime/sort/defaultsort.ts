@@ -13,7 +13,7 @@ export const LONG_LIST: number = 4096
 /** Elements of a run. */
 const RUN = 1024
 /** Merged elements between two looks at the safepoint, as a mask. */
-const between = 1023
+const mergesBetween = 1023
 
 const { sort } = Array.prototype
 
@@ -31,7 +31,7 @@ const byValue: IsBehind = (left, right) => {
 }
 
 /** Sorts a list that nobody else has, without holes and `undefined`. */
-export function* plainSort(values: unknown[], run: number = RUN): Stops<unknown[]> {
+export function* defaultSort(values: unknown[], run: number = RUN): Stops<unknown[]> {
   let isText = true
   for (let k = 0; k < values.length; k++) {
     const value = values[k]
@@ -43,7 +43,7 @@ export function* plainSort(values: unknown[], run: number = RUN): Stops<unknown[
       typeof value === 'symbol'
     )
       return Reflect.apply(sort, values, []) as unknown[]
-    if ((k & between) === between && needResched()) yield PREEMPTED
+    if ((k & mergesBetween) === mergesBetween && needResched()) yield PREEMPTED
   }
   const from: unknown[] = []
   for (let start = 0; start < values.length; start += run) {
@@ -58,7 +58,7 @@ export function* plainSort(values: unknown[], run: number = RUN): Stops<unknown[
 }
 
 /** The same for a typed array, by value. */
-export function* plainSortTyped<T extends { [index: number]: any; length: number }>(
+export function* defaultSortTyped<T extends { [index: number]: any; length: number }>(
   values: T & { subarray(from: number, to: number): { sort(): unknown }; slice(): T },
   run: number = RUN * 8,
 ): Stops<T> {
@@ -91,7 +91,7 @@ function* merged<T extends { [index: number]: any; length: number }>(
       while (at < end) {
         const takesRight = left >= middle || (right < end && isBehind(from[left], from[right]))
         to[at++] = takesRight ? from[right++] : from[left++]
-        if ((at & between) === 0 && needResched()) yield PREEMPTED
+        if ((at & mergesBetween) === 0 && needResched()) yield PREEMPTED
       }
     }
     const other = from

@@ -1,24 +1,30 @@
 /** The search of TimSort: from a hint in steps that double, then by halves. */
-import { number, type Order, type Stops } from './comparator.ts'
+import { comparisonResult, type Comparator, type Suspending } from './comparator.ts'
 
 /** Where `key` belongs, before any equal to it. */
 export function* gallopLeft(
-  { plain, resumable }: Order,
+  { plain, resumable }: Comparator,
   array: any[],
   key: unknown,
   base: number,
   length: number,
   hint: number,
-): Stops<number> {
+): Suspending<number> {
   let last = 0
   let offset = 1
   let element = array[base + hint]
-  let order = resumable === undefined ? number(plain(element, key)) : number(yield* resumable(element, key))
+  let order =
+    resumable === undefined
+      ? comparisonResult(plain(element, key))
+      : comparisonResult(yield* resumable(element, key))
   if (order < 0) {
     const most = length - hint
     while (offset < most) {
       element = array[base + hint + offset]
-      order = resumable === undefined ? number(plain(element, key)) : number(yield* resumable(element, key))
+      order =
+        resumable === undefined
+          ? comparisonResult(plain(element, key))
+          : comparisonResult(yield* resumable(element, key))
       if (order >= 0) break
       last = offset
       offset = offset * 2 + 1
@@ -30,7 +36,10 @@ export function* gallopLeft(
     const most = hint + 1
     while (offset < most) {
       element = array[base + hint - offset]
-      order = resumable === undefined ? number(plain(element, key)) : number(yield* resumable(element, key))
+      order =
+        resumable === undefined
+          ? comparisonResult(plain(element, key))
+          : comparisonResult(yield* resumable(element, key))
       if (order < 0) break
       last = offset
       offset = offset * 2 + 1
@@ -44,7 +53,10 @@ export function* gallopLeft(
   while (last < offset) {
     const middle = last + ((offset - last) >> 1)
     element = array[base + middle]
-    order = resumable === undefined ? number(plain(element, key)) : number(yield* resumable(element, key))
+    order =
+      resumable === undefined
+        ? comparisonResult(plain(element, key))
+        : comparisonResult(yield* resumable(element, key))
     if (order < 0) last = middle + 1
     else offset = middle
   }
@@ -53,22 +65,28 @@ export function* gallopLeft(
 
 /** Where `key` belongs, after any equal to it. */
 export function* gallopRight(
-  { plain, resumable }: Order,
+  { plain, resumable }: Comparator,
   array: any[],
   key: unknown,
   base: number,
   length: number,
   hint: number,
-): Stops<number> {
+): Suspending<number> {
   let last = 0
   let offset = 1
   let element = array[base + hint]
-  let order = resumable === undefined ? number(plain(key, element)) : number(yield* resumable(key, element))
+  let order =
+    resumable === undefined
+      ? comparisonResult(plain(key, element))
+      : comparisonResult(yield* resumable(key, element))
   if (order < 0) {
     const most = hint + 1
     while (offset < most) {
       element = array[base + hint - offset]
-      order = resumable === undefined ? number(plain(key, element)) : number(yield* resumable(key, element))
+      order =
+        resumable === undefined
+          ? comparisonResult(plain(key, element))
+          : comparisonResult(yield* resumable(key, element))
       if (order >= 0) break
       last = offset
       offset = offset * 2 + 1
@@ -81,7 +99,10 @@ export function* gallopRight(
     const most = length - hint
     while (offset < most) {
       element = array[base + hint + offset]
-      order = resumable === undefined ? number(plain(key, element)) : number(yield* resumable(key, element))
+      order =
+        resumable === undefined
+          ? comparisonResult(plain(key, element))
+          : comparisonResult(yield* resumable(key, element))
       if (order < 0) break
       last = offset
       offset = offset * 2 + 1
@@ -94,7 +115,10 @@ export function* gallopRight(
   while (last < offset) {
     const middle = last + ((offset - last) >> 1)
     element = array[base + middle]
-    order = resumable === undefined ? number(plain(key, element)) : number(yield* resumable(key, element))
+    order =
+      resumable === undefined
+        ? comparisonResult(plain(key, element))
+        : comparisonResult(yield* resumable(key, element))
     if (order < 0) offset = middle
     else last = middle + 1
   }

@@ -1,16 +1,16 @@
 /** The sort of typed arrays, comparison for comparison as the engine does it. */
 import { needResched, PREEMPTED } from '../../../coroutine/core/coroutine.ts'
 import { part } from '../../../coroutine/core/define.ts'
-import { number, type Order, type Stops } from './comparator.ts'
+import { comparisonResult, type Comparator, type Suspending } from './comparator.ts'
 
 /** Halves, then a merge, from one copy into the other. */
-export function* mergeSort(values: any[], order: Order): Stops<any[]> {
+export function* mergeSort(values: any[], order: Comparator): Suspending<any[]> {
   const target = part(values, 0, values.length)
   if (values.length > 1) yield* split(part(values, 0, values.length), 0, values.length, target, order)
   return target
 }
 
-function* split(from: any[], low: number, high: number, into: any[], order: Order): Stops<void> {
+function* split(from: any[], low: number, high: number, into: any[], order: Comparator): Suspending<void> {
   const middle = low + ((high - low) >> 1)
   if (middle - low > 1) yield* split(into, low, middle, from, order)
   if (high - middle > 1) yield* split(into, middle, high, from, order)
@@ -22,7 +22,8 @@ function* split(from: any[], low: number, high: number, into: any[], order: Orde
     else if (left < middle) {
       const a = from[left]
       const b = from[right]
-      const answer = resumable === undefined ? number(plain(a, b)) : number(yield* resumable(a, b))
+      const answer =
+        resumable === undefined ? comparisonResult(plain(a, b)) : comparisonResult(yield* resumable(a, b))
       if (answer <= 0) into[at] = from[left++]
       else into[at] = from[right++]
     } else into[at] = from[right++]

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { mergeSort } from './mergesort.ts'
-import type { Order } from './comparator.ts'
-import { plainSort, plainSortTyped } from './defaultsort.ts'
+import type { Comparator } from './comparator.ts'
+import { defaultSort, defaultSortTyped } from './defaultsort.ts'
 import { insertionMost, timSort } from './timsort.ts'
 
 /** Numbers that look random and are the same on every run. */
@@ -47,7 +47,7 @@ function drive(steps: Generator<number, unknown>): unknown {
   }
 }
 
-const forms: [string, (compare: (left: number, right: number) => number) => Order][] = [
+const forms: [string, (compare: (left: number, right: number) => number) => Comparator][] = [
   ['plain', plain => ({ plain, resumable: undefined })],
   [
     'resumable',
@@ -99,7 +99,7 @@ test('without a comparator the order is that of the engine, for values of every 
   fc.assert(
     fc.property(lists, fc.integer({ min: 1, max: 7 }), (list, run) => {
       const expected = list.slice().sort()
-      const sorted = drive(plainSort(list.slice(), run)) as unknown[]
+      const sorted = drive(defaultSort(list.slice(), run)) as unknown[]
       expect(sorted).toHaveLength(expected.length)
       for (const [index, value] of sorted.entries()) expect(value).toBe(expected[index])
     }),
@@ -111,7 +111,7 @@ test('typed arrays are sorted by value, with zeros and what is no number in thei
   const values = fc.array(fc.oneof(fc.double(), fc.constantFrom(-0, 0, Number.NaN, Infinity, 5)))
   fc.assert(
     fc.property(values, fc.integer({ min: 1, max: 7 }), (list, run) => {
-      const sorted = drive(plainSortTyped(Float64Array.from(list), run))
+      const sorted = drive(defaultSortTyped(Float64Array.from(list), run))
       expect(sorted).toEqual(Float64Array.from(list).sort())
     }),
     { numRuns: 500 },
@@ -129,7 +129,7 @@ test('objects are compared by the engine, which calls their toString as often as
   const engine: string[] = []
   const expected = made(engine).sort().map(String)
   const ours: string[] = []
-  const sorted = drive(plainSort(made(ours), 4)) as unknown[]
+  const sorted = drive(defaultSort(made(ours), 4)) as unknown[]
   expect(sorted.map(String)).toEqual(expected)
   expect(ours).toEqual(engine)
 })

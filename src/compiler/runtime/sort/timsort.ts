@@ -5,13 +5,13 @@
 import { needResched, PREEMPTED } from '../../../coroutine/core/coroutine.ts'
 import { define, part, removeAt } from '../../../coroutine/core/define.ts'
 import { gallopLeft, gallopRight } from './gallop.ts'
-import { number, type Order, type Stops } from './comparator.ts'
+import { comparisonResult, type Comparator, type Suspending } from './comparator.ts'
 
 /**
  * Ascending by `order`, undefined not among them. Sorts in place. Up to `insertionMost` elements, only by
  * insertion: some engines do.
  */
-export function* timSort(work: any[], order: Order, insertionMost: number): Stops<void> {
+export function* timSort(work: any[], order: Comparator, insertionMost: number): Suspending<void> {
   const { length } = work
   if (length < 2) return
   const sort = new TimSort(work, order)
@@ -48,21 +48,21 @@ const gallopAfter = 7
 
 class TimSort {
   readonly #work: any[]
-  readonly #order: Order
-  readonly #plain: Order['plain']
-  readonly #resumable: Order['resumable']
+  readonly #order: Comparator
+  readonly #plain: Comparator['plain']
+  readonly #resumable: Comparator['resumable']
   readonly #bases: number[] = []
   readonly #lengths: number[] = []
   #minGallop = gallopAfter
 
-  constructor(work: any[], order: Order) {
+  constructor(work: any[], order: Comparator) {
     this.#work = work
     this.#order = order
     this.#plain = order.plain
     this.#resumable = order.resumable
   }
 
-  *run(): Stops<void> {
+  *run(): Suspending<void> {
     let low = 0
     let remaining = this.#work.length
     const minimum = minRunLength(remaining)
@@ -83,7 +83,7 @@ class TimSort {
     yield* this.#collapseAll()
   }
 
-  *#countRun(from: number, high: number): Stops<number> {
+  *#countRun(from: number, high: number): Suspending<number> {
     const work = this.#work
     const plain = this.#plain
     const resumable = this.#resumable
@@ -93,15 +93,15 @@ class TimSort {
     let previous = work[low]
     const first =
       resumable === undefined
-        ? number(plain(previous, work[low - 1]))
-        : number(yield* resumable(previous, work[low - 1]))
+        ? comparisonResult(plain(previous, work[low - 1]))
+        : comparisonResult(yield* resumable(previous, work[low - 1]))
     const descending = first < 0
     for (low++; low < high; low++) {
       const current = work[low]
       const order =
         resumable === undefined
-          ? number(plain(current, previous))
-          : number(yield* resumable(current, previous))
+          ? comparisonResult(plain(current, previous))
+          : comparisonResult(yield* resumable(current, previous))
       if (descending ? order >= 0 : order < 0) break
       previous = current
       length++
@@ -116,7 +116,7 @@ class TimSort {
     return length
   }
 
-  *insert(low: number, sorted: number, high: number): Stops<void> {
+  *insert(low: number, sorted: number, high: number): Suspending<void> {
     const work = this.#work
     const plain = this.#plain
     const resumable = this.#resumable
@@ -128,8 +128,8 @@ class TimSort {
         const middle = left + ((right - left) >> 1)
         const order =
           resumable === undefined
-            ? number(plain(pivot, work[middle]))
-            : number(yield* resumable(pivot, work[middle]))
+            ? comparisonResult(plain(pivot, work[middle]))
+            : comparisonResult(yield* resumable(pivot, work[middle]))
         if (order < 0) right = middle
         else left = middle + 1
       }
@@ -143,7 +143,7 @@ class TimSort {
     return at < 2 || lengths[at - 2]! > lengths[at - 1]! + lengths[at]!
   }
 
-  *#collapse(): Stops<void> {
+  *#collapse(): Suspending<void> {
     const lengths = this.#lengths
     while (lengths.length > 1) {
       let at = lengths.length - 2
@@ -155,7 +155,7 @@ class TimSort {
     }
   }
 
-  *#collapseAll(): Stops<void> {
+  *#collapseAll(): Suspending<void> {
     const lengths = this.#lengths
     while (lengths.length > 1) {
       let at = lengths.length - 2
@@ -164,7 +164,7 @@ class TimSort {
     }
   }
 
-  *#mergeAt(at: number): Stops<void> {
+  *#mergeAt(at: number): Suspending<void> {
     const work = this.#work
     let baseA = this.#bases[at]!
     let lengthA = this.#lengths[at]!
@@ -184,7 +184,7 @@ class TimSort {
   }
 
   /** Merges from the left; A is the shorter. */
-  *#mergeLow(countA: number, baseA: number, countB: number, baseB: number): Stops<void> {
+  *#mergeLow(countA: number, baseA: number, countB: number, baseB: number): Suspending<void> {
     const work = this.#work
     const plain = this.#plain
     const resumable = this.#resumable
@@ -206,8 +206,8 @@ class TimSort {
           for (;;) {
             const order =
               resumable === undefined
-                ? number(plain(work[b], held[a]))
-                : number(yield* resumable(work[b], held[a]))
+                ? comparisonResult(plain(work[b], held[a]))
+                : comparisonResult(yield* resumable(work[b], held[a]))
             if (order < 0) {
               work[to++] = work[b++]
               winsB++
@@ -257,7 +257,7 @@ class TimSort {
   }
 
   /** Merges from the right; B is the shorter. */
-  *#mergeHigh(countA: number, baseA: number, countB: number, baseB: number): Stops<void> {
+  *#mergeHigh(countA: number, baseA: number, countB: number, baseB: number): Suspending<void> {
     const work = this.#work
     const plain = this.#plain
     const resumable = this.#resumable
@@ -279,8 +279,8 @@ class TimSort {
           for (;;) {
             const order =
               resumable === undefined
-                ? number(plain(held[b], work[a]))
-                : number(yield* resumable(held[b], work[a]))
+                ? comparisonResult(plain(held[b], work[a]))
+                : comparisonResult(yield* resumable(held[b], work[a]))
             if (order < 0) {
               work[to--] = work[a--]
               winsA++

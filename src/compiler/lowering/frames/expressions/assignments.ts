@@ -3,7 +3,7 @@ import { type Piece, type Rope, rope } from '../../../output/rope.ts'
 import { bare, type Node } from '../../../analysis/syntax.ts'
 import type { Expressions } from './expressions.ts'
 import { conditionOf, operand } from './operands.ts'
-import { apartValue, patternText } from './patterns.ts'
+import { destructuredValue, patternText } from './patterns.ts'
 
 /** An assignment: what it writes to is held while its value is found. */
 export function assignmentValue(at: Expressions, node: Node): Rope {
@@ -14,7 +14,7 @@ export function assignmentValue(at: Expressions, node: Node): Rope {
   if (isPattern) {
     const value = at.value(right)
     // Of a list that is assigned the engine says what its value is.
-    return rope`(${patternText(at, left)} = ${left.type === 'ArrayPattern' ? value : apartValue(at, left, right, value)})`
+    return rope`(${patternText(at, left)} = ${left.type === 'ArrayPattern' ? value : destructuredValue(at, left, right, value)})`
   }
   if (!at.stops(right)) return rope`(${targetText(at, left, false, null)} ${operator} ${at.verbatim(right)})`
   const target = targetText(at, left, true, right)
@@ -48,7 +48,7 @@ export function readValue(at: Expressions, node: Node): Rope {
   at.release(held)
   const result = at.take()
   at.release(held)
-  at.place(node.end, result, unwind => rope`${result} = ${read};if(${at.frames}.u)${unwind}`)
+  at.resumePoint(node.end, result, unwind => rope`${result} = ${read};if(${at.frames}.u)${unwind}`)
   at.take()
   return rope`${result}`
 }
@@ -63,7 +63,7 @@ function writtenValue(at: Expressions, left: Node, right: Node): Rope {
   const write = isPrivate
     ? rope`${ownPermit(at, object, property)}; ${target} = ${value};`
     : rope`if(!${at.host.runtime('set')}(${at.ok}, ${object}, ${keyText(at, left)}, ${value}))${target} = ${value};`
-  at.place(right.end, null, unwind => rope`${write}if(${at.frames}.u)${unwind}`)
+  at.resumePoint(right.end, null, unwind => rope`${write}if(${at.frames}.u)${unwind}`)
   return rope`${value}`
 }
 

@@ -14,13 +14,13 @@ import { operand } from './operands.ts'
 export abstract class Calls extends Expressions {
   /** Arguments that a call may be given more than once in the text, of which once is run. */
   #arguments(nodes: readonly Node[]): Rope[] {
-    return this.#settled(nodes, listValues(this, nodes))
+    return this.#heldValues(nodes, listValues(this, nodes))
   }
 
   /**
    * Values that are read at once, in any order: what runs when it is read is held, and what that may change.
    */
-  #settled(nodes: readonly Node[], values: readonly Rope[]): Rope[] {
+  #heldValues(nodes: readonly Node[], values: readonly Rope[]): Rope[] {
     return values.map((value, index) => {
       const node = nodes[index]!
       if (!this.order.mayChange(node, nodes.slice(index + 1))) return value
@@ -51,8 +51,13 @@ export abstract class Calls extends Expressions {
   }
 
   /** The same, by a last argument, where the function takes one. */
-  #handed(callee: Rope, target: Func, nodes: readonly Node[], values: readonly Rope[]): Rope | null {
-    const count = this.host.handedAfter(target)
+  #calledWithPermission(
+    callee: Rope,
+    target: Func,
+    nodes: readonly Node[],
+    values: readonly Rope[],
+  ): Rope | null {
+    const count = this.host.permissionIndex(target)
     if (count === null || nodes.length > count || nodes.some(({ type }) => type === 'SpreadElement'))
       return null
     const missing = Array.from({ length: count - nodes.length }, () => 'void 0')
@@ -71,7 +76,7 @@ export abstract class Calls extends Expressions {
       if (way !== 'unknown') return this.#known(node, callee, call.target, way, held)
     }
     if (callee.type === 'MemberExpression') {
-      if (this.#passesThrough(node, callee)) return this.#through(node, callee, held)
+      if (this.#passesThrough(node, callee)) return this.#passThroughCall(node, callee, held)
       const target = host.privateTarget(callee, cx)
       if (target !== null && !callee.optional && !node.optional)
         return this.#private(node, callee, target, held)
@@ -112,35 +117,35 @@ export abstract class Calls extends Expressions {
     this.#refuseEarly(callee, node.arguments)
     const values =
       way === 'frames'
-        ? (this.#vouching(node.arguments, target) ?? listValues(this, node.arguments))
+        ? (this.#unmarkedArguments(node.arguments, target) ?? listValues(this, node.arguments))
         : this.#arguments(node.arguments)
     const direct = this.#callable(name)
     const call =
       way === 'frames'
-        ? (this.#handed(direct, target, node.arguments, values) ??
+        ? (this.#calledWithPermission(direct, target, node.arguments, values) ??
           this.#permitted(direct, null, node.arguments, values))
         : rope`!${ok}?${direct}(${join(values, ', ')}) : ${host.runtime('run')}(${host.twinName(target)}(${join(values, ', ')}))`
     return this.#result(node, held, result => rope`${result}=${call};`)
   }
 
   /** The arguments, if one of them is a function without its mark for which this call vouches. */
-  #vouching(nodes: readonly Node[], target: Func): Rope[] | null {
-    const index = this.host.vouched(target)?.index ?? nodes.length
+  #unmarkedArguments(nodes: readonly Node[], target: Func): Rope[] | null {
+    const index = this.host.calledParameter(target)?.index ?? nodes.length
     const after = nodes.slice(index + 1)
     const made = nodes[index]
     if (made === undefined || !isFunction(made) || !after.every(node => this.order.isRead(node))) return null
     if (nodes.some(({ type }) => type === 'SpreadElement')) return null
-    const text = this.host.unseen(made, this.cx)
+    const text = this.host.unmarkedForCallee(made, this.cx)
     if (text === null) return null
     const before = listValues(this, nodes.slice(0, index))
     return [...before, rope`${this.host.runtime('vouch')}(${text})`, ...listValues(this, after)]
   }
 
   /** The variable that says whether the caller vouches for this callee; null: it cannot. */
-  #voucher(callee: Node): string | null {
+  #unmarkedTest(callee: Node): string | null {
     if (callee.type !== 'Identifier') return null
-    const vouched = this.host.vouched(this.plan.func)
-    return vouched !== null && this.host.bindingOf(callee) === vouched.binding ? `${this.prefix}m` : null
+    const parameter = this.host.calledParameter(this.plan.func)
+    return parameter !== null && this.host.bindingOf(callee) === parameter.binding ? `${this.prefix}m` : null
   }
 
   /** A name that may not have been declared yet is refused before its arguments are evaluated. */
@@ -168,7 +173,7 @@ export abstract class Calls extends Expressions {
     const method = rope`${receiver}.${callee.property}`
     const list = join(values, ', ')
     const call = itself
-      ? (this.#handed(method, target, node.arguments, values) ??
+      ? (this.#calledWithPermission(method, target, node.arguments, values) ??
         this.#permitted(method, null, node.arguments, values))
       : rope`!${ok} ? ${method}(${list}) : ${host.runtime('run')}(${receiver}.${host.privateName(callee.property.name)}(${list}))`
     return this.#result(node, held, result => rope`${result}=${call};`)
@@ -179,8 +184,8 @@ export abstract class Calls extends Expressions {
     this.release(held)
     const result = this.take()
     this.release(held)
-    if (this.ends.has(node)) this.simple(write(result))
-    else this.place(node.end, result, unwind => rope`${write(result)}if(${this.frames}.u)${unwind}`)
+    if (this.tailCalls.has(node)) this.simple(write(result))
+    else this.resumePoint(node.end, result, unwind => rope`${write(result)}if(${this.frames}.u)${unwind}`)
     this.take()
     return rope`${result}`
   }
@@ -188,12 +193,12 @@ export abstract class Calls extends Expressions {
   /**
    * True for a call that runs once at most, in a form that goes on: there its text counts, and not its time.
    */
-  get isBrief(): boolean {
+  get runsOnce(): boolean {
     return this.guards && !this.plan.single && !this.isRepeated
   }
 
   /** A call of what has another twin: a built-in, mostly, with one or two arguments. */
-  #elsewhere(fn: Piece, self: Piece, nodes: readonly Node[], values: Rope[], text: string): Rope {
+  #otherCall(fn: Piece, self: Piece, nodes: readonly Node[], values: Rope[], text: string): Rope {
     const { host, ok } = this
     const isShort = nodes.length <= 2 && !nodes.some(({ type }) => type === 'SpreadElement')
     if (!isShort) return rope`${host.runtime('other')}(${ok},${fn},${self},[${join(values, ',')}],${text})`
@@ -212,16 +217,16 @@ export abstract class Calls extends Expressions {
     const found = this.take()
     const text = JSON.stringify(calleeText(callee))
     const direct = callee.type === 'Identifier' || node.optional ? this.#callable(fn) : fn
-    const elsewhere = this.#elsewhere(fn, 'void 0', node.arguments, values, text)
+    const elsewhere = this.#otherCall(fn, 'void 0', node.arguments, values, text)
     const isNamed = callee.type === 'Identifier' && !node.optional
-    const voucher = this.#voucher(callee)
+    const isUnmarked = this.#unmarkedTest(callee)
     // What is no function at all is called as it is, so that the engine says so.
     const looked = isNamed
       ? this.#isCalled(found, fn, '?.')
       : rope`typeof ${fn} === 'function' && ${this.#isCalled(found, fn, '')}`
-    const isOurs = voucher === null ? looked : rope`${voucher}?(${this.permit},true):${looked}`
+    const isOurs = isUnmarked === null ? looked : rope`${isUnmarked}?(${this.permit},true):${looked}`
     const write =
-      this.isBrief && voucher === null
+      this.runsOnce && isUnmarked === null
         ? (result: string): Rope => rope`${result}=${elsewhere};`
         : (result: string): Rope =>
             rope`if(${isOurs})${result}=${direct}(${args});else ${result}=${elsewhere};`
@@ -233,7 +238,9 @@ export abstract class Calls extends Expressions {
     const isSuper = callee.object.type === 'Super'
     let receiver: Rope
     if (isSuper)
-      receiver = this.cx.alias ? this.verbatim({ type: 'ThisExpression', start: 0, end: 0 }) : rope`this`
+      receiver = this.cx.readsCaptures
+        ? this.verbatim({ type: 'ThisExpression', start: 0, end: 0 })
+        : rope`this`
     else {
       const object = this.value(callee.object)
       if (callee.optional) receiver = rope`${this.guard(object)}`
@@ -248,7 +255,7 @@ export abstract class Calls extends Expressions {
         ? rope`${receiver}[${this.value(callee.property)}]`
         : rope`${receiver}.${callee.property}`
     const fn = node.optional ? this.guard(method) : this.hold(method)
-    const made = this.#made(node)
+    const made = this.#unmarkedArgument(node)
     const values =
       made === null
         ? this.#arguments(node.arguments)
@@ -258,7 +265,7 @@ export abstract class Calls extends Expressions {
     const text = JSON.stringify(calleeText(callee))
     const elsewhere =
       made === null
-        ? this.#elsewhere(fn, receiver, node.arguments, values, text)
+        ? this.#otherCall(fn, receiver, node.arguments, values, text)
         : this.#given(fn, receiver, values, text)
     const isOurs = rope`${fn}?.call===${host.runtime('call')}&&${this.#isCalled(found, fn, '')}`
     // What is made here is marked before it is given away: nothing runs in between.
@@ -266,7 +273,7 @@ export abstract class Calls extends Expressions {
       made === null
         ? rope`${fn}.call(${args})`
         : rope`(${host.runtime('unwinding')}(${values[0]!}), ${fn}.call(${args}))`
-    const write = this.isBrief
+    const write = this.runsOnce
       ? (result: string): Rope => rope`${result}=${elsewhere};`
       : (result: string): Rope => rope`if(${isOurs})${result}=${call};else ${result}=${elsewhere};`
     const isEach = !callee.computed && callee.property.name === 'forEach' && values.length === 1
@@ -290,18 +297,18 @@ export abstract class Calls extends Expressions {
   }
 
   /** Such a call: it is the function itself that is looked at, and given the permission. */
-  #through(node: Node, callee: Node, held: number): Rope {
+  #passThroughCall(node: Node, callee: Node, held: number): Rope {
     const { host } = this
     const fn = this.hold(this.value(callee.object))
     const way = this.hold(rope`${fn}.${callee.property}`)
     const values = this.#arguments(node.arguments)
     const found = this.take()
     const text = JSON.stringify(calleeText(callee))
-    const elsewhere = this.#elsewhere(way, fn, node.arguments, values, text)
+    const elsewhere = this.#otherCall(way, fn, node.arguments, values, text)
     const builtIn = host.runtime(callee.property.name === 'call' ? 'call' : 'applyOf')
     const isOurs = rope`${way}===${builtIn}&&${this.#isCalled(found, fn, '?.')}`
     const call = rope`${way}.call(${join([fn, ...values], ', ')})`
-    const write = this.isBrief
+    const write = this.runsOnce
       ? (result: string): Rope => rope`${result}=${elsewhere};`
       : (result: string): Rope => rope`if(${isOurs})${result}=${call};else ${result}=${elsewhere};`
     return this.#result(node, held, write)
@@ -326,12 +333,12 @@ export abstract class Calls extends Expressions {
     const element = this.take()
     this.repeats++
     const turn = this.nested(() => {
-      this.place(node.end, null, unwind => {
+      this.resumePoint(node.end, null, unwind => {
         // The element is read before the permission is given: a getter must not get it.
         const call = rope`${element} = ${list}[${at}]; ${this.permit}; ${callback}(${element}, ${at}, ${list}); if (${frames}.u) ${unwind}`
         return rope`if (${at} in ${list}) { ${call} }`
       })
-      this.place(
+      this.resumePoint(
         node.end,
         null,
         unwind => rope`if ((${at} & 63) === 63 && ${host.runtime('look')}(${ok})) ${unwind}`,
@@ -352,7 +359,7 @@ export abstract class Calls extends Expressions {
    * A function that unwinds and is made where it is given, without its mark; null when the call is given no
    * such.
    */
-  #made(node: Node): Rope | null {
+  #unmarkedArgument(node: Node): Rope | null {
     const [first, ...rest] = node.arguments as Node[]
     if (first === undefined || !isFunction(first)) return null
     if (rest.some(argument => argument.type === 'SpreadElement' || this.stops(argument))) return null
@@ -393,7 +400,7 @@ export abstract class Calls extends Expressions {
     const values = listValues(this, args)
     const known = isName && host.constructed(node, this.cx) !== null
     const itself = host.runtime('itself')
-    const allowed = this.hands ? `(${this.ok}===${frames}?1:0)` : this.ok
+    const allowed = this.passesPermission ? `(${this.ok}===${frames}?1:0)` : this.ok
     const looked = rope`${frames}.ok=${fn}?.[${itself}]===${fn}?${allowed}:0`
     const text = JSON.stringify(calleeText(callee))
     const permit = known
@@ -404,7 +411,7 @@ export abstract class Calls extends Expressions {
     const made = this.#permitted(rope`new (${fn})`, null, args, values, permit)
     this.release(held)
     const result = this.take()
-    this.place(
+    this.resumePoint(
       node.end,
       result,
       unwind => rope`${result}=${made};if(${frames}.u)${unwind}`,
@@ -427,7 +434,7 @@ export abstract class Calls extends Expressions {
     this.release(held)
     const error = `${this.prefix}e`
     const caught = `catch (${error}) { ${frames}.ok = 0; if (${error} !== ${host.runtime('unwound')}) throw ${error}; }`
-    this.place(
+    this.resumePoint(
       node.end,
       result,
       unwind => rope`try { ${call}; } ${caught} if (${frames}.u) ${unwind} ${result} = this;`,
@@ -458,7 +465,7 @@ export abstract class Calls extends Expressions {
       ? [this.#taggingMethod(tag), ...this.values(expressions)]
       : this.values([node.tag, ...expressions])
     const kept = canStop ? rope`${this.hold(fn!)}` : fn!
-    const values = canStop ? this.#settled(expressions, plain) : plain
+    const values = canStop ? this.#heldValues(expressions, plain) : plain
     const quasi = new Rope()
     let reached = node.quasi.start
     for (const [index, expression] of expressions.entries()) {

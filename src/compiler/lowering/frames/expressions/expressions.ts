@@ -17,7 +17,7 @@ import type { Plan } from '../plan.ts'
 export abstract class Expressions extends Emitter {
   readonly host: Host
   /** The permission is the object itself, which it hands on or was handed; else it is 1 or 0. */
-  readonly hands: boolean
+  readonly passesPermission: boolean
   readonly order: Order
   /** Where the code stands: names and jumps change on the way in. */
   cx: Context
@@ -25,14 +25,14 @@ export abstract class Expressions extends Emitter {
    * Calls whose value is what the function returns. When such a call unwinds, the function has nothing left
    * to do: it saves no frame, and what the call comes to is given to its own caller.
    */
-  readonly ends: Set<Node> = new Set()
+  readonly tailCalls: Set<Node> = new Set()
   /** What a null inside the chain that is being written leaves. */
   #chain: string | null = null
 
   constructor(plan: Plan, prefix: string, guards: boolean, slots: Slots, host: Host, cx: Context) {
     super(plan, prefix, guards, slots)
     this.host = host
-    this.hands = host.hands(plan.func)
+    this.passesPermission = host.passesPermission(plan.func)
     this.order = new Order(host.bindings, plan.func)
     this.cx = cx
   }
@@ -44,7 +44,7 @@ export abstract class Expressions extends Emitter {
   /** Gives the permission to whoever is called next. */
   get permit(): string {
     const { frames, ok } = this
-    return `${frames}.ok=${this.hands ? `${ok}===${frames}?1:0` : ok}`
+    return `${frames}.ok=${this.passesPermission ? `${ok}===${frames}?1:0` : ok}`
   }
 
   stops(node: Node | null | undefined): boolean {
@@ -91,7 +91,7 @@ export abstract class Expressions extends Emitter {
   }
 
   /** What is evaluated here is returned at once. */
-  protected ending(value: Node): void {
+  protected markTailCalls(value: Node): void {
     // What a constructor returns is not what its caller gets.
     if (this.plan.func.kind === 'constructor') return
     const node = bare(value)
@@ -99,18 +99,18 @@ export abstract class Expressions extends Emitter {
       case 'CallExpression': {
         // A recursion without end is to end as ever, however often it is stopped: so it keeps its frames.
         const target = this.host.callOf(node)?.target ?? null
-        if (target === null || !target.recursive) this.ends.add(node)
+        if (target === null || !target.recursive) this.tailCalls.add(node)
         break
       }
       case 'ConditionalExpression':
-        this.ending(node.consequent)
-        this.ending(node.alternate)
+        this.markTailCalls(node.consequent)
+        this.markTailCalls(node.alternate)
         break
       case 'LogicalExpression':
-        this.ending(node.right)
+        this.markTailCalls(node.right)
         break
       case 'SequenceExpression':
-        this.ending(node.expressions.at(-1))
+        this.markTailCalls(node.expressions.at(-1))
         break
       default:
     }

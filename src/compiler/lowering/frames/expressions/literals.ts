@@ -32,7 +32,7 @@ export function spreadValue(at: Expressions, node: Node): Rope {
   at.release(held)
   const result = at.take()
   at.release(held)
-  at.place(node.end, result, unwind => {
+  at.resumePoint(node.end, result, unwind => {
     const { frames, ok } = at
     return rope`${result} = ${at.host.runtime('spreads')}(${ok}, ${value}, ${text}); if (${frames}.u) ${unwind}`
   })

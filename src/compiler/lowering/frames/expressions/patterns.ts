@@ -2,18 +2,18 @@
 import { join, type Piece, type Rope, rope } from '../../../output/rope.ts'
 import { bare, givesName, isAnonymous, type Node } from '../../../analysis/syntax.ts'
 import { checkedValue } from '../../writer/destructuring.ts'
-import { calledName, turnName } from '../../writer/enginemessages.ts'
+import { destructuredName, loopElementName } from '../../writer/enginemessages.ts'
 import type { Expressions } from './expressions.ts'
 
 /** A value that is to be taken apart. What cannot be is refused by the name that it has in the source. */
-export function apartValue(at: Expressions, pattern: Node, source: Node, value: Rope): Rope {
-  return at.stops(source) ? checkedValue(at.host, pattern, calledName(pattern, source), value) : value
+export function destructuredValue(at: Expressions, pattern: Node, source: Node, value: Rope): Rope {
+  return at.stops(source) ? checkedValue(at.host, pattern, destructuredName(pattern, source), value) : value
 }
 
 /** The same for what a loop declares. */
-export function turnValue(at: Expressions, pattern: Node, value: Rope): Rope {
+export function loopElementValue(at: Expressions, pattern: Node, value: Rope): Rope {
   if (pattern.type !== 'ArrayPattern' && pattern.type !== 'ObjectPattern') return value
-  return checkedValue(at.host, pattern, turnName(pattern), value)
+  return checkedValue(at.host, pattern, loopElementName(pattern), value)
 }
 
 /** A pattern as it is assigned to: without types, each name as it goes here. */

@@ -1,7 +1,7 @@
 /** Declarations in a function that unwinds: each variable is set where the plan has it live. */
 import { Rope, rope } from '../../../output/rope.ts'
 import { boundNames, type Node } from '../../../analysis/syntax.ts'
-import { apartValue, namedValue, patternText } from '../expressions/patterns.ts'
+import { destructuredValue, namedValue, patternText } from '../expressions/patterns.ts'
 import type { Variable } from '../plan.ts'
 import type { Statements } from './statements.ts'
 
@@ -55,7 +55,7 @@ export function declare(at: Statements, node: Node): void {
       if (node.kind !== 'var') assign(at, id, rope`void 0`)
     } else {
       const value = namedValue(at, id, init)
-      assign(at, id, id.type === 'Identifier' ? value : apartValue(at, id, init, value))
+      assign(at, id, id.type === 'Identifier' ? value : destructuredValue(at, id, init, value))
     }
     at.release(held)
   }
@@ -63,7 +63,7 @@ export function declare(at: Statements, node: Node): void {
 
 /** The variables that live in this block. */
 export function livingIn({ plan }: Statements, owner: Node): Variable[] {
-  return (plan.declared.get(owner) ?? []).filter(({ place }) => place === 'block')
+  return (plan.declared.get(owner) ?? []).filter(({ storage }) => storage === 'block')
 }
 
 /** Lets the variables of a block be seen while `write` writes. */
@@ -79,8 +79,8 @@ export function open(at: Statements, owner: Node, statements: readonly Node[]): 
   const declared = at.plan.declared.get(owner) ?? []
   const made = new Rope()
   for (const variable of declared) {
-    const { place, name, box } = variable
-    if (place === 'block') made.add(opening(at, variable))
+    const { storage, name, box } = variable
+    if (storage === 'block') made.add(opening(at, variable))
     else if (box !== null && owner !== at.plan.func.node) at.simple(rope`${name} = ${initial(at, variable)};`)
   }
   for (const statement of statements) {

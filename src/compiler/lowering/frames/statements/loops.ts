@@ -9,7 +9,7 @@ import { collectJumps, leavesOf } from '../../loops/jumps.ts'
 import { notIterableText } from '../../writer/enginemessages.ts'
 import { assign, declare, livingIn, opening, within } from './declarations.ts'
 import { closingText } from './return.ts'
-import { patternText, turnValue } from '../expressions/patterns.ts'
+import { patternText, loopElementValue } from '../expressions/patterns.ts'
 import type { Variable } from '../plan.ts'
 import { prefixOf, Statements } from './statements.ts'
 
@@ -58,7 +58,7 @@ export class Loops extends Statements {
    * What is asked before a safepoint, where what a turn calls looks for itself: a count that costs no memory.
    */
   #everyEighth(node: Node): string {
-    if (!this.host.looksInside(node) || this.host.strip <= 64) return ''
+    if (!this.host.callsHaveSafepoints(node) || this.host.strip <= 64) return ''
     this.counts = true
     return `(++${this.prefix}n&7)===0&&`
   }
@@ -173,13 +173,13 @@ export class Loops extends Statements {
     const temporaries = { take: () => this.take(), label: () => this.label() }
     if (node.type === 'ForStatement' && node.init !== null) this.#init(node.init)
     this.flush()
-    const place = ++this.places
+    const point = ++this.resumePoints
     const isLong = turns === this.host.strip
-    const asks = isLong ? `${this.host.runtime('look')}(${ok})` : this.looksInTime
-    const look = `if(${asks})${this.unwind(place, node.body.start)}`
+    const asks = isLong ? `${this.host.runtime('look')}(${ok})` : this.safepointTest
+    const look = `if(${asks})${this.unwind(point, node.body.start)}`
     const text = this.host.strips(node, labels, this.cx, look, temporaries)
     const again = guards ? `if(${p})${this.prefix}t(${p}=0);` : ''
-    this.compound(rope`{${again}${text}}`, place)
+    this.compound(rope`{${again}${text}}`, point)
     this.release(held)
     return true
   }
@@ -221,7 +221,7 @@ export class Loops extends Statements {
         const element = `${this.prefix}y`
         const isApart = left.type === 'VariableDeclaration' && aim.type !== 'Identifier'
         const head = isApart ? rope`const ${element}` : target
-        const unpacking = isApart ? rope`(${target}=${turnValue(this, aim, rope`${element}`)});` : ''
+        const unpacking = isApart ? rope`(${target}=${loopElementValue(this, aim, rope`${element}`)});` : ''
         short = rope`if(${isShort})${prefixOf(labels)}for(${head} of ${list}){${unpacking}${this.verbatim(body)}}else`
       }
     }
@@ -238,7 +238,7 @@ export class Loops extends Statements {
         this.release(kept)
         if (isOf) {
           // An array is run over by its places; what has an iterator is asked for a step, which may stop.
-          this.place(body.start, more, unwind => {
+          this.resumePoint(body.start, more, unwind => {
             const step = rope`${more}=${cursor}.step();if(${frames}.u)${unwind}`
             return rope`if(${cursor}===null)${more}=${at}<${list}.length;else{${step}}`
           })
@@ -250,14 +250,14 @@ export class Loops extends Statements {
             : rope`${cursor}.value`
           if (left.type === 'VariableDeclaration') {
             const { id } = left.declarations[0]
-            assign(this, id, turnValue(this, id, next))
+            assign(this, id, loopElementValue(this, id, next))
           } else this.simple(rope`(${patternText(this, bare(left))} = ${next});`)
         }
         const outer = this.cx
         if (isOf && leaves !== null) this.cx = this.#closing(leaves, cursor)
         // An eighth of the places is enough where what a turn calls looks for itself; a list of few needs
         // none.
-        const often = this.host.looksInside(node) && this.host.strip > 64
+        const often = this.host.callsHaveSafepoints(node) && this.host.strip > 64
         const turn = this.#turn(node, bind, isOf && often ? `(${at}&7)===7&&` : '')
         this.cx = outer
         this.compound(rope`{${turn.opened}${turn.text}}`, turn.last)

@@ -39,7 +39,7 @@ export abstract class Statements extends Calls {
   body(node: Node, skipped: (statement: Node) => boolean): Rope {
     return this.nested(() => {
       if (node.type !== 'BlockStatement') {
-        this.ending(node)
+        this.markTailCalls(node)
         this.simple(rope`return ${this.value(node)};`)
         return
       }
@@ -98,11 +98,11 @@ export abstract class Statements extends Calls {
 
   /** A safepoint. */
   poll(at: number, when = ''): void {
-    this.place(at, null, unwind => rope`if(${when}${this.looksInTime})${unwind}`)
+    this.resumePoint(at, null, unwind => rope`if(${when}${this.safepointTest})${unwind}`)
   }
 
   /** What is asked at a safepoint. */
-  get looksInTime(): string {
+  get safepointTest(): string {
     return `${this.#count}<0&&${this.host.runtime('lookInTime')}(${this.ok})`
   }
 
@@ -133,7 +133,7 @@ export abstract class Statements extends Calls {
         break
       case 'ReturnStatement':
         if (this.tries === 0 && this.cx.closing === undefined && this.cx.ending === undefined) {
-          this.ending(node.argument)
+          this.markTailCalls(node.argument)
         }
         this.simple(returning(this.cx, this.value(node.argument), this.prefix, keyword(node, 'return')))
         break

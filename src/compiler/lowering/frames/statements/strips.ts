@@ -27,7 +27,7 @@ export class StripLowering extends GeneratorLowering {
   }
 
   /** Writes a function: it has safepoints of its own, whatever it stands in. */
-  apart(write: () => Rope): Rope {
+  separately(write: () => Rope): Rope {
     const between = this.#between
     this.#between = null
     try {
