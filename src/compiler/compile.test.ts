@@ -10,8 +10,8 @@ function load(
   options: CompileOptions = {},
   imports: Namespace = {},
 ): Namespace {
-  // What is common to both lowerings is in differential/; here is what the first one makes. See
-  // frames.test.ts.
+  // The output of the generator lowering. differential/ has the common behaviour; see frames.test.ts for the
+  // other.
   const { code, diagnostics } = compile(source, file, { lowering: 'generator', ...options })
   expect(diagnostics.filter(({ severity }) => severity === 'error')).toEqual([])
   const modules = { 'heddle/runtime': runtime, ...imports }
@@ -24,7 +24,7 @@ function twinOf(fn: unknown): Twin {
   return found
 }
 
-/** Runs a twin to its end with the safepoint flag up; counts where it stopped. */
+/** Runs a twin to its end with the safepoint flag set; records its stops. */
 function drive(resumable: Generator<number, unknown>): { value: unknown; stops: number[] } {
   const stops: number[] = []
   const flag = new Int32Array(1).fill(1)
@@ -41,14 +41,14 @@ function drive(resumable: Generator<number, unknown>): { value: unknown; stops: 
 }
 
 describe('the plain form', () => {
-  test('of a marked function is the text that was written', () => {
+  test('of a marked function is its source text', () => {
     const text = `function f(a, b = 2) {\n  'use task'\n  const g = x => { for (;;) return x } // a comment\n  return g(a) + b\n}`
     const { f } = load(`export ${text}`)
     expect(f.toString()).toBe(text)
     expect([f(1), f.name, f.length]).toEqual([3, 'f', 1])
   })
 
-  test('of a module without the directive is the module', () => {
+  test('of a module without the directive is the module itself', () => {
     const source = `export function f() { for (;;) {} } // 'use task' would be here`
     expect(compile(source, 'a.js')).toMatchObject({
       code: source,
@@ -58,14 +58,14 @@ describe('the plain form', () => {
     })
   })
 
-  test('has the properties that it always had, and the twin where nobody looks', () => {
+  test('has the same properties, and a twin that is not enumerable', () => {
     const { f } = load(`export function f() { 'use task' }`)
     expect(Object.keys(f)).toEqual([])
     expect(Object.assign({}, f)).toEqual({})
     expect(Reflect.ownKeys(f).includes(twin)).toBe(true)
   })
 
-  test('of anonymous functions keeps the names that they get from where they stand', () => {
+  test('of anonymous functions keeps the names that their context gives them', () => {
     const space = load(
       `'use task'
       export const arrow = () => { for (;;) return 1 }
@@ -99,7 +99,7 @@ describe('the plain form', () => {
     expect(drive(twinOf(space['default'])()).value).toBe(1)
   })
 
-  test('of methods leaves nothing behind in classes and objects', () => {
+  test('of methods adds nothing visible to classes and objects', () => {
     const { A, o } = load(`'use task'
       export class A { m() { for (;;) return 1 } static s() { for (;;) return 2 } #p() { for (;;) return 3 } q() { return this.#p() } }
       export const o = { m() { for (;;) return super.toString() } }`)
@@ -112,7 +112,7 @@ describe('the plain form', () => {
 })
 
 describe('the twin', () => {
-  test('stands under the well-known symbol, as a generator function with the same parameters and this', () => {
+  test('is under the well-known symbol: a generator function with the same parameters and this', () => {
     const { f } = load(
       `export function f(a, { b }, ...rest) { 'use task'; for (let i = 0; i < 2; i++); return [this, a, b, rest] }`,
     )
@@ -128,7 +128,7 @@ describe('the twin', () => {
     expect(seen).toBe('function')
   })
 
-  test('does not stop while the flag is down', () => {
+  test('does not stop while the flag is clear', () => {
     const { f } =
       load(`export function f(n) { 'use task'; let s = 0; for (let i = 0; i < n; i++) s += g(i); return s }
       function g(x) { 'use task'; for (const y of [x, x]) x += y; return x }`)
@@ -137,7 +137,7 @@ describe('the twin', () => {
     expect(step.value).toBe(f(100))
   })
 
-  test('reaches functions of other modules by what they carry', () => {
+  test('calls the twins of functions of other modules', () => {
     const other = Object.assign(() => 'plain', {
       *[twin](x: number) {
         const got: unknown = yield SUSPENDED
@@ -156,7 +156,7 @@ describe('the twin', () => {
     expect(f()).toEqual(['plain', 8])
   })
 
-  test('lets a blocking method be called like any other', () => {
+  test('calls a blocking method like any other', () => {
     class Mutex {
       lock(): never {
         throw new Error('needs a task')
@@ -190,7 +190,7 @@ describe('the twin', () => {
     expect([f, proxy, heir].map(g => drive(twinOf(call)(g)).value)).toEqual(['f', 'trapped', 'heir'])
   })
 
-  test('that code gives a function by hand is used, also inside its own module', () => {
+  test('that a program attaches itself is used, also inside its own module', () => {
     const { f } = load(`export function f() { 'use task'; return block() }
       function block() { return 'plain' }
       block[Symbol.for('heddle.twin')] = function* () { return 'by hand' }`)
@@ -205,7 +205,7 @@ describe('the twin', () => {
 })
 
 describe('safepoints', () => {
-  test('stand in loops without calls once in some hundreds of turns', () => {
+  test('are in loops without calls once in some hundreds of turns', () => {
     const { f } = load(
       `export function f(n) { 'use task'; let s = 0; for (let i = 0; i < n; i++) s += i; while (s > 0) s -= n; return s }`,
     )
@@ -216,12 +216,12 @@ describe('safepoints', () => {
     expect(new Set(stops)).toEqual(new Set([PREEMPTED]))
   })
 
-  test('stand at every turn of a loop that calls what may run long', () => {
+  test('are in every turn of a loop that calls a function which may run long', () => {
     const { f } = load(`export function f(n, g) { 'use task'; for (let i = 0; i < n; i++) g(i) }`)
     expect(drive(twinOf(f)(100, () => 0)).stops.length).toBeGreaterThanOrEqual(100)
   })
 
-  test('are met in nests of short loops too, however deep', () => {
+  test('are reached in nests of short loops too, at any depth', () => {
     const loop = (name: string, body: string): string =>
       `for (let ${name} = 0; ${name} < n; ${name}++) { ${body} }`
     const names = ['a', 'b', 'c', 'd', 'e']
@@ -230,11 +230,11 @@ describe('safepoints', () => {
     )
     const { value, stops } = drive(twinOf(f)(16))
     expect(value).toBe(16 ** 5)
-    // At the least one in 200,000 turns of the innermost.
+    // At least one in 200,000 turns of the innermost loop.
     expect(stops.length).toBeGreaterThan(16 ** 5 / 200_000)
   })
 
-  test('stand at the entry of functions that can recurse', () => {
+  test('are at the entry of functions that can recurse', () => {
     const { fib } = load(`export function fib(n) { 'use task'; return n < 2 ? n : fib(n - 1) + fib(n - 2) }`)
     const { stops, value } = drive(twinOf(fib)(10))
     expect(value).toBe(55)
@@ -259,7 +259,7 @@ describe('safepoints', () => {
     ['for (let i = 0n; i < BigInt(n); i++) s += Number(i)'],
     ['for (let i = 0; i < { valueOf: () => n }; i++) s += i'],
     ['for (const k in { a: 1, b: 2 }) { for (let i = 0; i < n; i++) s += k.charCodeAt(0) }'],
-  ])('keep what a loop does, however short its strips: %s', body => {
+  ])('do not change what a loop does, with strips of any length: %s', body => {
     const source = `export function f(n) { 'use task'; let s = 0; ${body}; return s }`
     for (const strip of [1, 2, 3, 64, 512]) {
       const { f } = load(source, 'module.js', { strip })
@@ -286,7 +286,7 @@ describe('which functions get a twin', () => {
     export function bystander() { for (;;) return 1 }
     class C { constructor() { for (;;) break } get size() { 'use task'; return 1 } async *stream() { 'use task' } }`
 
-  test('is told with the reason, function by function', () => {
+  test('is reported with the reason, function by function', () => {
     const { stats } = compile(source, 'a.js')
     const told = Object.fromEntries(stats.map(({ name, form, why }) => [name, `${form}: ${why}`]))
     expect(told).toEqual({
@@ -298,7 +298,7 @@ describe('which functions get a twin', () => {
       caller: 'twin: made inside a task, and can run long',
       bystander: 'plain: not marked',
       constructor: 'plain: not marked',
-      size: 'plain: too many things have a `size` for a read of each to be looked at',
+      size: 'plain: `size` is too common a name to check all reads of it',
       stream: 'plain: an async generator has no resumable form',
     })
     expect(stats.find(({ name }) => name === 'bystander')?.line).toBe(11)
@@ -318,7 +318,7 @@ describe('which functions get a twin', () => {
       `'use task'\nexport const a = () => 1\nexport function b() { return () => { for (;;) return 2 } }`,
     )
     expect(drive(twinOf(a)()).value).toBe(1)
-    // Made by a plain call, and a task all the same: the module says so.
+    // A plain call made it, but it is a task: the module has the directive.
     expect(drive(twinOf(b())()).value).toBe(2)
     expect(drive(twinOf(drive(twinOf(b)()).value)()).value).toBe(2)
   })

@@ -1,4 +1,4 @@
-/** The compiler's one entry: source text in; source text, a map and what there is to say about it out. */
+/** The entry point of the compiler: source text in; output text, a source map and diagnostics out. */
 import type { Analysis } from './analysis/analysis.ts'
 import { analyze } from './analysis/analyze.ts'
 import type { ModuleCostsLookup } from './analysis/importedcosts.ts'
@@ -20,28 +20,25 @@ export interface CompileOptions {
   /** 'task' makes marked functions preemptible; 'checker' makes every function and shared access visible. */
   mode?: 'task' | 'checker'
   /**
-   * How functions are made resumable in task mode: by unwinding, or as generators. Without it, as is best for
-   * each. A function's or a module's own directive (`'use task frames'`, `'use task generator'`) comes first.
+   * The lowering in task mode. Default: the better one for each function. A directive of the function or
+   * module (`'use task frames'`, `'use task generator'`) has precedence.
    */
   lowering?: LoweringName
-  /** The module that the output imports its runtime from. */
+  /** The module from which the output imports its runtime. */
   runtime?: string
-  /** False leaves the map out. */
+  /** False omits the source map. */
   sourcemap?: boolean
-  /** True: every function is compiled, as if the module began with 'use task'. */
+  /** True compiles every function, as if the module began with 'use task'. */
   whole?: boolean
-  /**
-   * What is known of the modules next to this one: where `whole` is set, brief functions of theirs are called
-   * plainly.
-   */
+  /** Returns the costs of imported modules. With `whole`, their brief functions are called plainly. */
   neighbour?: ModuleCostsLookup
-  /** In checker mode: statements and branches are counted. */
+  /** In checker mode: counts statements and branches. */
   coverage?: boolean
   /** In checker mode: a word that the text of each function of the output contains. */
   mark?: string
   /**
-   * How many turns of a loop without calls stand between two looks at the safepoint: 512. Tests make it
-   * small.
+   * How many turns of a loop without calls run between two checks of the safepoint. Default: 512. Tests use
+   * less.
    */
   strip?: number
 }
@@ -50,13 +47,13 @@ export interface Diagnostic {
   severity: 'error' | 'warning'
   message: string
   file: string
-  /** From 1. */
+  /** 1-based. */
   line: number
-  /** From 1. */
+  /** 1-based. */
   column: number
-  /** The lines around, with a caret. */
+  /** The lines around the problem, with a caret. */
   frame: string
-  /** A short stable name of the kind of problem. */
+  /** A short, stable name for the kind of problem. */
   code: string
 }
 
@@ -64,7 +61,7 @@ export interface FunctionStat {
   name: string
   line: number
   form: 'twin' | 'plain'
-  /** How a twin is made, in task mode. */
+  /** The lowering of a resumable form, in task mode. */
   lowering?: LoweringName
   why: string
 }
@@ -77,7 +74,7 @@ export interface CompileResult {
   stats: FunctionStat[]
 }
 
-/** Compiles one module. Never throws: what cannot be compiled stays as it is, with a diagnostic. */
+/** Compiles one module. Never throws: code that cannot be compiled stays as it is, with a diagnostic. */
 export function compile(source: string, file: string, options: CompileOptions = {}): CompileResult {
   const lines = new Lines(source)
   const checking = options.mode === 'checker'
@@ -107,7 +104,7 @@ export function compile(source: string, file: string, options: CompileOptions = 
   if (parsed === null) return unchanged()
   const compilation = new Compilation(source, file, options, parsed)
   const first = compilation.first()
-  // What it wrote may be wrong because the source is, in a way that only shows when names are looked up.
+  // The output may be wrong because the source has an early error, which only scopes show.
   if (first instanceof Failure && reportEarlyErrors(source, file, parsed.isModule, reporter))
     return unchanged()
   const found = first instanceof Failure ? compilation.without(first) : first
@@ -119,7 +116,7 @@ export function compile(source: string, file: string, options: CompileOptions = 
   return found
 }
 
-/** Why an attempt came to nothing, and the functions that it tried. */
+/** The reason of a failed attempt, and the functions that it compiled. */
 class Failure {
   readonly reason: string
   readonly tried: number[]
@@ -131,8 +128,7 @@ class Failure {
 }
 
 /**
- * One file's attempts. The first nearly always is the last; a function that breaks one is left out of the
- * next.
+ * The attempts for one file. The first nearly always succeeds. The next leaves out a function that failed.
  */
 class Compilation {
   readonly #source: string
@@ -148,7 +144,7 @@ class Compilation {
     this.#parsed = parsed
   }
 
-  /** The first attempt. What the one lowering fails on, the other may be able to do. */
+  /** The first attempt. If the frames lowering fails, the generator lowering may succeed. */
   first(): CompileResult | Failure {
     const made = this.attempt(new Set())
     if (!(made instanceof Failure) || this.#options.mode === 'checker') return made
@@ -187,14 +183,14 @@ class Compilation {
       const output = lowering.program(runtime ?? (checking ? 'heddle/checker/runtime' : 'heddle/runtime'))
       const { code, map } = print(output, source, file, sourcemap !== false)
       const broken = this.#check(output, code)
-      if (broken !== null) return new Failure(`what it wrote does not parse: ${broken}`, tried)
+      if (broken !== null) return new Failure(`its output does not parse: ${broken}`, tried)
       return { code, map, changed: true, diagnostics: reporter.sorted(), stats }
     } catch (error) {
       return new Failure(describe(error), tried)
     }
   }
 
-  /** What is wrong with the text that was written, or null. */
+  /** The syntax error in the output, or null. */
   #check(output: Rope, code: string): string | null {
     const { isModule, program } = this.#parsed
     if (isModule ? isModuleText(output, this.#source, program) : isScript(code)) return null
@@ -202,7 +198,8 @@ class Compilation {
   }
 
   /**
-   * The directive says by which lowering a function is made, else the caller, else what the function is like.
+   * The lowering of each function: by its directive, else by the option, else by the rule of
+   * chooselowering.ts.
    */
   #task(analysis: Analysis, strip: number): GeneratorLowering {
     const given = this.#onlyGenerators ? 'generator' : this.#options.lowering
@@ -212,7 +209,7 @@ class Compilation {
     return new FramesLowering(this.#source, analysis, { strip, choose })
   }
 
-  /** Compiles without the functions that make it fail, which it finds by halving. */
+  /** Compiles without the functions that fail. A binary search finds them. */
   without(first: Failure): CompileResult | Failure {
     const excluded = new Set<number>()
     let last: CompileResult | Failure = first
@@ -234,7 +231,7 @@ class Compilation {
   }
 }
 
-/** Constructors and accessors unwind or stay plain: neither `new` nor a read can call a generator. */
+/** Constructors and accessors unwind or stay plain: `new` and property accesses cannot call a generator. */
 function keepPlain({ funcs }: Analysis, lowering: GeneratorLowering): void {
   for (const func of funcs) {
     if (lowering instanceof CheckerLowering || !isImplicit(func) || !func.twin || lowering.isItself(func))
@@ -248,7 +245,7 @@ function keepPlain({ funcs }: Analysis, lowering: GeneratorLowering): void {
   }
 }
 
-/** True for what is called by something that is no call. */
+/** True for functions that no call expression calls. */
 function isImplicit({ kind }: Func): boolean {
   return kind === 'constructor' || kind === 'getter' || kind === 'setter'
 }
@@ -257,7 +254,7 @@ function describe(error: unknown): string {
   return error instanceof Error ? `${error.name}: ${error.message}` : String(error)
 }
 
-/** Adds how each twin is made, and why not by unwinding. */
+/** Adds the lowering of each resumable form, and the reason if it is a generator. */
 function addLowerings(stats: FunctionStat[], { funcs }: Analysis, lowering: FramesLowering): void {
   const told = funcs.filter(({ kind }) => kind !== 'module' && kind !== 'initializer')
   for (const [index, func] of told.entries()) {

@@ -1,4 +1,4 @@
-/** What compiled code imports. Its names are the compiler's own business; they may change with it. */
+/** The exports that compiled code imports. They are internal to the compiler, and may change with it. */
 export { itself, needResched as poll, twin } from '../coroutine/core/coroutine.ts'
 export { frames, look, lookInTime, rest, run, save, take } from '../coroutine/core/frames.ts'
 export { resumable } from '../coroutine/core/generators.ts'

@@ -1,6 +1,6 @@
 import type { EventEmitter } from 'node:events'
 
-/** An AbortSignal, or what resembles one. */
+/** An AbortSignal, or an object like one. */
 export interface AbortSignalEventTarget {
   addEventListener(name: 'abort', listener: () => void, options?: { once: boolean }): void
   removeEventListener(name: 'abort', listener: () => void): void
@@ -15,7 +15,7 @@ export interface AbortSignalEventEmitter {
 
 export type AbortSignalAny = AbortSignalEventTarget | AbortSignalEventEmitter
 
-/** What a task that is aborted is rejected with; `cause` is the signal's reason. */
+/** The rejection of an aborted task; `cause` is the signal's reason. */
 export class AbortError extends Error {
   constructor(reason?: unknown) {
     super('The task has been aborted', { cause: reason })
@@ -26,7 +26,7 @@ export class AbortError extends Error {
   }
 }
 
-/** Calls the listener when the signal is aborted; what is returned takes it away. */
+/** Calls the listener when the signal is aborted. Returns a function that removes it. */
 export function onAbort(signal: AbortSignalAny, listener: () => void): () => void {
   if ('addEventListener' in signal) {
     signal.addEventListener('abort', listener, { once: true })

@@ -4,7 +4,7 @@ import type { PiscinaTask } from './queues.ts'
 /** A worker of a pool as load balancers and listeners see it. */
 export interface PiscinaWorker {
   readonly id: number
-  /** Tasks that it has; Infinity: it may have no other, because aborting its task ends it. */
+  /** The number of its tasks. Infinity: it must get no other, because aborting its task ends it. */
   readonly currentUsage: number
   readonly isRunningAbortableTask: boolean
   readonly histogram: PiscinaHistogramSummary | null
@@ -12,12 +12,12 @@ export interface PiscinaWorker {
   readonly destroyed: boolean
 }
 
-/** Which worker gets a task; null: none has room. */
+/** Chooses the worker for a task; null if none has room. */
 export type PiscinaLoadBalancer = (task: PiscinaTask, workers: PiscinaWorker[]) => PiscinaWorker | null
 
 /**
- * The worker with the fewest tasks, if that is fewer than `maximumUsage`; an abortable task gets a worker of
- * its own.
+ * The worker with the fewest tasks, if it has fewer than `maximumUsage`. An abortable task gets a worker for
+ * itself.
  */
 export function leastBusy(maximumUsage: number, sharesAbortable: boolean): PiscinaLoadBalancer {
   return (task, workers) => {

@@ -9,8 +9,8 @@ import {
 import { filePath } from './options.ts'
 
 /**
- * What the workers of a pool compile: as it says, or the package that has the file of its tasks, or the
- * environment.
+ * The patterns that the workers of a pool compile: its option, else the package.json of the tasks' file, else
+ * the environment.
  */
 export function compileOf({
   compile,

@@ -6,7 +6,7 @@ import type { KernelEvents } from '../kernel/boot/kernelevents.ts'
 import type { KernelOptions } from '../kernel/boot/options.ts'
 import type { FunctionReference } from '../kernel/spawn/modules.ts'
 
-/** Hears what happens to the CPUs of a pool. */
+/** Receives the events of a pool's CPUs. */
 export interface CpuListener {
   online(cpu: number): void
   died(death: KernelEvents['death']): void
@@ -14,15 +14,15 @@ export interface CpuListener {
 }
 
 /**
- * A kernel whose CPUs a pool starts and ends one by one. Its arena has room for more than there may be: one
- * that ends has its place until it is gone.
+ * A kernel whose CPUs a pool starts and ends one by one. Its arena has room for more CPUs than the pool may
+ * have, because an ending CPU keeps its slot until it is gone.
  */
 export class PoolCpus {
   readonly kernel: Kernel
   private readonly functions: readonly FunctionReference[]
 
   /**
-   * `worker` is the module of the pool's own functions, of which `names` are all; each CPU loads it before it
+   * `worker` is the module with the pool's own functions, listed in `names`. Each CPU loads it before it
    * takes a task.
    */
   constructor(
@@ -39,7 +39,7 @@ export class PoolCpus {
     this.kernel.on('online', ({ cpu }) => listener.online(cpu))
     this.kernel.on('death', death => listener.died(death))
     this.kernel.on('message', ({ message }) => listener.message(message))
-    // Whoever ran a task is told how it failed by the pool.
+    // The pool itself reports failures to the caller of `run`.
     this.kernel.on('failure', () => undefined)
   }
 
@@ -51,15 +51,15 @@ export class PoolCpus {
   }
 
   /**
-   * Starts a CPU: its number, and its thread, which has been made. Null: each place is taken until one that
-   * ends is gone.
+   * Starts a CPU, and returns its number and its thread. Null if all slots are taken until an ending CPU is
+   * gone.
    */
   start(): { readonly cpu: number; readonly thread: Worker } | null {
     const { cpuSet, machine } = this.kernel.internals
     const cpu = cpuSet.grow()
     if (cpu < 0) return null
     const thread = (machine as NodeMachine).threadOf(cpu)
-    // Its thread could not be made; why, its start has said.
+    // The thread could not be made; its start reported the reason.
     return thread === undefined ? null : { cpu, thread }
   }
 
@@ -68,12 +68,12 @@ export class PoolCpus {
     void this.kernel.internals.cpuSet.retire(cpu)
   }
 
-  /** Ends a CPU in the middle of whatever it does; its thread is gone then. */
+  /** Ends a CPU immediately; its thread is then gone. */
   terminate(cpu: number): Promise<void> {
     return this.kernel.internals.machine.terminate(cpu)
   }
 
-  /** Ends all of them, and the kernel. */
+  /** Ends all CPUs, and the kernel. */
   end(): Promise<void> {
     return this.kernel.abandon()
   }

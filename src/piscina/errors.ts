@@ -1,6 +1,6 @@
 import { CpuLostError } from '../kernel/join/errors.ts'
 
-/** The errors of a pool, in piscina's words. */
+/** The errors of a pool, with piscina's texts. */
 export const Errors = {
   threadTermination: (): Error => new Error('Terminating worker thread'),
   filenameNotProvided: (): Error => new Error('filename must be provided to run() or in options object'),
@@ -9,7 +9,7 @@ export const Errors = {
   closeTimeout: (): Error => new Error('Close operation timed out'),
 }
 
-/** What a task is rejected with that the kernel says has failed: where its worker died, how that did. */
+/** The rejection of a task that failed in the kernel. If its worker died, it has the exit code. */
 export function failureOf(error: unknown): unknown {
   if (!(error instanceof CpuLostError)) return error
   if (error.cause !== undefined) return error.cause

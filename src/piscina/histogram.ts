@@ -32,7 +32,7 @@ export interface PiscinaHistogram {
   resetWaitTime(): void
 }
 
-/** Times in a histogram of whole microseconds; it holds none of 0. */
+/** Times in a histogram of whole microseconds, which cannot hold 0. */
 export class Times {
   readonly #histogram: RecordableHistogram = createHistogram()
 
@@ -44,7 +44,7 @@ export class Times {
     this.#histogram.reset()
   }
 
-  /** Milliseconds, all together. */
+  /** The sum in milliseconds. */
   get total(): number {
     const { count, mean } = this.#histogram
     return count === 0 ? 0 : (mean / 1000) * count

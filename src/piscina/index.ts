@@ -3,7 +3,7 @@ import { Piscina } from './piscina.ts'
 import { state } from './workerstate.ts'
 
 export default Piscina
-/** What `require('heddle/piscina')` gives: the class, as `require('piscina')` does. */
+/** The value of `require('heddle/piscina')`: the class, as with `require('piscina')`. */
 export { Piscina as 'module.exports' }
 export { Piscina } from './piscina.ts'
 export type { PiscinaLoadBalancer, PiscinaWorker } from './balancer.ts'

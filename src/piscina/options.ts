@@ -34,11 +34,11 @@ export interface Options {
   workerHistogram?: boolean
 }
 
-/** What a pool is made with. */
+/** The options of a pool. */
 export interface PoolOptions extends Options {
   /**
-   * Of heddle: what the workers compile, so that tasks are preempted there: packages by name, files, or
-   * 'all'. Without it, what `"heddle": { "compile": […] }` in package.json says.
+   * heddle only: the modules that the workers compile, so that tasks are preempted there: package names,
+   * files, or 'all'. Default: `"heddle": { "compile": […] }` in package.json.
    */
   compile?: readonly (string | RegExp | URL)[] | 'all'
 }
@@ -68,7 +68,7 @@ export const poolOptions: Known<PoolOptions> = {
   compile: true,
 }
 
-/** The options of a pool, with every default in place. */
+/** The options of a pool with all defaults. */
 export interface FilledOptions extends Options {
   filename: string | null
   name: string
@@ -85,18 +85,18 @@ export interface FilledOptions extends Options {
   workerHistogram: boolean
 }
 
-/** What one task is run with: piscina's options, and how it stands among others. */
+/** The options of one task: piscina's, and its priority among others. */
 export interface RunOptions {
   transferList?: TransferList
   filename?: string | null
   signal?: AbortSignalAny | null
   name?: string | null
   /**
-   * Of heddle: a task in a hurry starts before others, and takes a CPU from tasks that are compiled.
+   * heddle only: a task of high priority starts before others, and preempts compiled tasks. Default:
    * 'normal'.
    */
   priority?: TaskPriority
-  /** Of heddle: its share among tasks of the same priority, -20 (most) to 19 (least). */
+  /** heddle only: its share among tasks of the same priority, -20 (most) to 19 (least). */
   nice?: number
 }
 
@@ -113,17 +113,17 @@ export interface CloseOptions {
   force?: boolean
 }
 
-/** As many CPUs as a kernel has at most. */
+/** The highest number of CPUs in a kernel. */
 export const THREADS_MAX = 64
 
-/** Own properties alone: what a polluted prototype has is no option. */
+/** Copies own properties only: a polluted prototype must not add options. */
 export function ownOptions<T extends object>(options: T): T {
   return Object.assign(Object.create(null), options) as T
 }
 
 const atomics: readonly unknown[] = ['sync', 'async', 'disabled']
 
-/** Throws what piscina throws. */
+/** Throws piscina's errors. */
 export function checkOptions(options: Options): void {
   const { filename, name, minThreads, maxThreads, maxQueue, niceIncrement, loadBalancer } = options
   must(filename == null || typeof filename === 'string', 'options.filename must be a string or null')
@@ -176,10 +176,7 @@ function isBoolean(value: unknown): boolean {
   return value === undefined || typeof value === 'boolean'
 }
 
-/**
- * How many tasks a worker has at once by default, where its tasks are preempted: they share the CPU by
- * slices.
- */
+/** How many tasks a worker has by default if tasks are preempted: they share the CPU in slices. */
 export const SHARED_TASKS = 64
 
 /** Fills in the defaults. `preempts`: the tasks of the pool are compiled. */
@@ -209,7 +206,7 @@ export function filledOptions(options: Options, preempts: boolean): FilledOption
   return filled
 }
 
-/** A file, given as a path or as a URL. */
+/** The path of a file, given as a path or as a URL. */
 export function filePath(filename: string): string {
   return filename.startsWith('file:') ? fileURLToPath(new URL(filename)) : filename
 }

@@ -28,7 +28,7 @@ function release(held: Int32Array): void {
 }
 
 describe('tasks:', () => {
-  test('the default export, a named one, an async one, and what is thrown', async () => {
+  test('the default export, a named one, an async one, and errors', async () => {
     const p = pool()
     expect(await p.run(21)).toBe(42)
     expect(await p.run({ ms: 1, value: 'a' }, { name: 'later' })).toBe('a')
@@ -46,7 +46,7 @@ describe('tasks:', () => {
     expect(stdout).toBe('ran\n')
   })
 
-  test('what is moved is gone here: a buffer by move, a port by transferList', async () => {
+  test('moved objects are gone here: a buffer by move, a port by transferList', async () => {
     const p = pool()
     const bytes = new Uint8Array(8)
     expect(await p.run(move(bytes), { name: 'size' })).toBe(8)
@@ -71,7 +71,7 @@ describe('tasks:', () => {
 })
 
 describe('queues and workers:', () => {
-  test('as many as there is room for run, the others wait, and beyond the limit they are refused', async () => {
+  test('tasks run while there is room, then wait, and are refused beyond the limit', async () => {
     const p = pool({ maxQueue: 1 })
     const held = words()
     const first = p.run(held, { name: 'holds' })
@@ -83,14 +83,14 @@ describe('queues and workers:', () => {
     expect(await second).toBe(4)
   })
 
-  test('tasks that workers are given before they run wait for their own worker, and not behind each other', async () => {
+  test('tasks of workers that are still starting wait for their own worker, not for each other', async () => {
     const p = pool({ minThreads: 3, maxThreads: 3 })
     const met = words()
     const threads = await Promise.all([1, 2, 3].map(() => p.run({ words: met, count: 3 }, { name: 'meets' })))
     expect(new Set(threads).size).toBe(3)
   })
 
-  test('workers come when tasks wait, and go when they are idle', async () => {
+  test('workers start when tasks wait, and end when they are idle', async () => {
     const p = pool({ minThreads: 1, maxThreads: 2, idleTimeout: 1 })
     const [a, b] = [words(), words()]
     const both = [p.run(a, { name: 'holds' }), p.run(b, { name: 'holds' })]
@@ -103,12 +103,12 @@ describe('queues and workers:', () => {
     expect(await p.run(1)).toBe(2)
   })
 
-  test.each([FixedQueue, ArrayTaskQueue])('%o is a queue that a pool can be given', async Queue => {
+  test.each([FixedQueue, ArrayTaskQueue])('%o can be the queue of a pool', async Queue => {
     const p = pool({ taskQueue: new Queue() })
     expect(await Promise.all([1, 2, 3, 4].map(n => p.run(n)))).toEqual([2, 4, 6, 8])
   })
 
-  test('a load balancer says which worker gets a task, or that none does yet', async () => {
+  test('a load balancer chooses the worker of a task, or none yet', async () => {
     const asked: string[] = []
     const p = pool({
       loadBalancer: (task, workers) => {
@@ -132,7 +132,7 @@ describe('queues and workers:', () => {
 })
 
 describe('endings:', () => {
-  test('an abort rejects at once, and ends a worker that cannot be interrupted; the pool goes on', async () => {
+  test('an abort rejects immediately, and ends a worker that cannot be interrupted; the pool continues', async () => {
     const p = pool()
     const held = words()
     const signal = new EventEmitter()
@@ -180,7 +180,7 @@ describe('endings:', () => {
 })
 
 describe('with compile, tasks are preempted:', () => {
-  test('short tasks run on the one worker that a task without an end keeps', async () => {
+  test('short tasks run on a single worker beside a task that never ends', async () => {
     const p = pool({ compile: [filename] })
     const spinning = words()
     const controller = new AbortController()
@@ -190,11 +190,11 @@ describe('with compile, tasks are preempted:', () => {
     const thread = await p.run(null, { name: 'thread' })
     controller.abort('enough')
     await expect(endless).rejects.toMatchObject({ name: 'AbortError', cause: 'enough' })
-    // It was thrown out of its loop: the worker is the same.
+    // The abort was thrown into its loop: the worker is the same.
     expect(await p.run(null, { name: 'thread' })).toBe(thread)
   })
 
-  test('a priority goes before others', async () => {
+  test('a task of high priority runs before others', async () => {
     const p = pool({ compile: [filename] })
     const spinning = words()
     const controller = new AbortController()

@@ -47,7 +47,7 @@ export class Piscina<T = any, R = any> extends EventEmitterAsyncResource {
     }
   }
 
-  /** Runs a task: the handler of `filename`, or of the pool's, with this argument. */
+  /** Runs a task: calls the handler of `filename`, or of the pool's file, with this argument. */
   run(task: T, options: RunOptions = {}): Promise<R> {
     const refusal = runRefusal(options)
     if (refusal !== null) return Promise.reject(new TypeError(refusal))
@@ -59,7 +59,7 @@ export class Piscina<T = any, R = any> extends EventEmitterAsyncResource {
     return this.#pool.run(task, ownOptions(options))
   }
 
-  /** Ends the pool when its tasks have ended; with `force`, those that have not started are aborted. */
+  /** Ends the pool after its tasks. With `force`, tasks that have not started are aborted. */
   async close(options: CloseOptions = {}): Promise<void> {
     if (options === null || typeof options !== 'object') throw new TypeError('options must be an object')
     const { force } = ownOptions(options)
@@ -68,7 +68,7 @@ export class Piscina<T = any, R = any> extends EventEmitterAsyncResource {
     await this.#pool.close(force ?? false)
   }
 
-  /** Ends the pool's workers now. Its tasks are rejected. */
+  /** Ends the pool's workers immediately. Its tasks are rejected. */
   destroy(): Promise<void> {
     return this.#pool.destroy()
   }
@@ -113,7 +113,7 @@ export class Piscina<T = any, R = any> extends EventEmitterAsyncResource {
     return this.#histogram
   }
 
-  /** The share of the time of `maxThreads` workers, since the pool was made, that tasks ran. */
+  /** The fraction of the time of `maxThreads` workers, since the pool was made, in which tasks ran. */
   get utilization(): number {
     return (this.#pool.runTimes?.total ?? 0) / (this.duration * this.#pool.options.maxThreads)
   }

@@ -21,24 +21,23 @@ import { PoolWorker, workerOf } from './poolworker.ts'
 import { FixedQueue, type TaskQueue } from './queues.ts'
 import { Placements } from './taskpriority.ts'
 
-/** Who a pool tells what happens. */
+/** Receives the events of a pool. */
 export interface PoolListener {
   emit(event: string, ...args: unknown[]): boolean
   readonly asyncId: number
 }
 
 /**
- * The tasks and the workers of a `Piscina`. A worker is a CPU of a kernel; a task waits in the queue, on this
+ * The tasks and the workers of a `Piscina`. A worker is a CPU of a kernel. A task waits in the queue, on this
  * thread, until the load balancer gives it a worker with room, and is then a task of the kernel.
  *
- * Where the tasks are compiled, the kernel preempts them: a worker then has many at once by default, an abort
- * is thrown into the task and leaves the worker alone, and, with piscina's own balancer, a task runs on
- * whichever CPU is free first.
+ * If the tasks are compiled, the kernel preempts them. Then a worker has many tasks by default. An abort
+ * throws into the task, and the worker stays. With piscina's own balancer, a task runs on the first free CPU.
  */
 export class ThreadPool {
   readonly options: FilledOptions
   readonly taskQueue: TaskQueue
-  /** Tasks that can be aborted, and that no worker had room for when their turn came: they go first. */
+  /** Abortable tasks for which no worker had room: they are next. */
   readonly skipQueue: PoolTask[] = []
   readonly workers: Set<PoolWorker> = new Set()
   readonly runTimes: Times | null
@@ -54,7 +53,7 @@ export class ThreadPool {
   private cpus: PoolCpus | null = null
   private isClosing = false
   private isDestroying = false
-  /** A worker died before it took a task: others would too, and none is started to make up for it. */
+  /** A worker died before it took a task. A replacement would die too, so none is started. */
   private startsFail = false
   private flushWaiters: (() => void)[] = []
 
@@ -78,7 +77,7 @@ export class ThreadPool {
     this.runTimes = recordTiming ? new Times() : null
     this.waitTimes = recordTiming ? new Times() : null
     this.balancer = options.loadBalancer ?? leastBusy(concurrentTasksPerWorker, this.preempts)
-    // As `new Worker` would, which is called later for some: a pool that cannot have workers is none.
+    // Throws as `new Worker` would, which is called later for some workers: without workers there is no pool.
     if (options.workerData !== undefined) structuredClone(options.workerData)
     this.startFirst()
   }
@@ -131,7 +130,7 @@ export class ThreadPool {
     return promise
   }
 
-  /** Tasks that the workers which are coming have room for. */
+  /** How many tasks the starting workers have room for. */
   get pendingCapacity(): number {
     let pending = 0
     for (const worker of this.workers) if (!worker.isReady) pending++
@@ -178,14 +177,14 @@ export class ThreadPool {
     return true
   }
 
-  /** Gives the task a worker, or lets it wait. What it is refused with; null: it is not. */
+  /** Gives the task a worker, or queues it. Returns the error that rejects it, or null. */
   private enqueue(task: PoolTask): Error | null {
     const { maxQueue } = this.options
     if (this.taskQueue.size > 0) {
       if (this.taskQueue.size >= maxQueue + this.pendingCapacity)
         return maxQueue === 0 ? Errors.noTaskQueue() : Errors.taskQueueAtLimit()
       this.taskQueue.push(queued(task))
-      // All that come with a burst start at once, and not each when the one before is there.
+      // Workers for a burst of tasks start together, not one after the other.
       if (this.workers.size < this.options.maxThreads) this.add()
       return null
     }
@@ -213,7 +212,7 @@ export class ThreadPool {
     else this.taskQueue.remove(queued(task))
   }
 
-  /** Offers the task to the balancer. False: no worker has room, and the task waits again. */
+  /** Offers the task to the balancer. Returns false if no worker has room, and the task waits again. */
   private distribute(task: PoolTask, workers: PiscinaWorker[]): boolean {
     if (task.aborted) return true
     const worker = workerOf(this.balancer(task.interface, workers))
@@ -233,7 +232,7 @@ export class ThreadPool {
     return false
   }
 
-  /** A worker has room, or is new: tasks that wait are offered again. */
+  /** Offers waiting tasks again, to a worker that is new or has room. */
   private available(worker: PoolWorker): void {
     let workers: PiscinaWorker[] | null = null
     while (this.taskQueue.size > 0 || this.skipQueue.length > 0) {
@@ -323,7 +322,7 @@ export class ThreadPool {
     }
   }
 
-  /** The first workers are there from the start, as far as anyone is told. */
+  /** Starts the first workers, which listeners consider present from the start. */
   private startFirst(): void {
     this.boot()
     while (this.workers.size < this.options.minThreads) {
@@ -419,7 +418,7 @@ export class ThreadPool {
 
   private died({ cpu, reason, error, exitCode }: KernelEvents['death']): void {
     const worker = this.workerOn(cpu)
-    // One that was to end has its place back.
+    // An ending worker's slot is free again.
     if (worker === undefined) {
       this.ensureMinimum()
       this.addForWaiting()
@@ -436,7 +435,7 @@ export class ThreadPool {
       this.listener.emit('error', failure)
   }
 
-  /** Tasks wait that the worker which is gone would have taken. */
+  /** Starts a worker for tasks that wait for the one that is gone. */
   private addForWaiting(): void {
     if (this.startsFail || this.isDestroying) return
     const waiting = this.taskQueue.size + this.skipQueue.length
@@ -445,17 +444,17 @@ export class ThreadPool {
 
   private failAll(worker: PoolWorker, failure: unknown): void {
     for (const task of worker.tasks) {
-      // The kernel would run one that has not started on another CPU.
+      // Otherwise the kernel would run a task that has not started on another CPU.
       task.kernelTask?.kill(failure)
       this.ended(task, worker, failure)
     }
   }
 
-  /** It is no longer one of the workers; its tasks may still end. */
+  /** Removes a worker from the pool; its tasks may still end. */
   private forget(worker: PoolWorker): void {
     this.workers.delete(worker)
     worker.leave()
-    // Whoever counts hears of as many that came as of those that went.
+    // Listeners must see as many creations as removals.
     if (!worker.isReady) this.tellCreated(worker)
     this.listener.emit('workerDestroy', worker.interface)
   }
@@ -467,8 +466,8 @@ export class ThreadPool {
   }
 
   /**
-   * Without a worker nothing is left to end what was killed before it started: the kernel goes, and the next
-   * worker makes another.
+   * Without a worker, nothing ends tasks that were killed before they started: the kernel ends, and the next
+   * worker makes a new one.
    */
   private endIfUnused(): void {
     if (this.workers.size > 0 || this.taskQueue.size > 0 || this.skipQueue.length > 0) return
@@ -476,7 +475,7 @@ export class ThreadPool {
     this.cpus = null
   }
 
-  /** The same, with the end of its tasks. */
+  /** Removes a worker, and ends its tasks. */
   private remove(worker: PoolWorker): void {
     this.forget(worker)
     this.failAll(worker, Errors.threadTermination())

@@ -23,8 +23,8 @@ export interface TaskSpec {
 }
 
 /**
- * A task of a pool, from `run` to its result. An AsyncResource: tools that follow asynchronous work see where
- * it was run.
+ * A task of a pool, from `run` to its result. As an AsyncResource, it lets tools that follow asynchronous
+ * work see its origin.
  */
 export class PoolTask extends AsyncResource {
   task: any
@@ -38,7 +38,7 @@ export class PoolTask extends AsyncResource {
   readonly created: number = performance.now()
   started = 0
   aborted = false
-  /** Where it is; null: it waits. */
+  /** Null while it waits. */
   worker: PoolWorker | null = null
   kernelTask: KernelTask<unknown> | null = null
   private isDone = false
@@ -65,7 +65,7 @@ export class PoolTask extends AsyncResource {
     })
   }
 
-  /** Ends it, once. `error` null: it has returned. */
+  /** Ends the task, once. `error` is null if it returned. */
   done(error: unknown, result?: unknown): void {
     if (this.isDone) return
     this.isDone = true
@@ -74,7 +74,7 @@ export class PoolTask extends AsyncResource {
     this.stopListening?.()
   }
 
-  /** What the program has said about its place in the queue. */
+  /** The program's queue options. */
   get queueOptions(): object | null {
     return this.task?.[queueOptionsSymbol] ?? null
   }
@@ -86,7 +86,7 @@ export class PoolTask extends AsyncResource {
   }
 }
 
-// Here, because an exported class has no computed names.
+// Defined here, because an exported class cannot have computed names.
 Object.defineProperty(PoolTask.prototype, queueOptionsSymbol, {
   configurable: true,
   get(this: PoolTask) {
@@ -94,7 +94,7 @@ Object.defineProperty(PoolTask.prototype, queueOptionsSymbol, {
   },
 })
 
-/** The task as a queue takes it. */
+/** The task for a queue. */
 export function queued(task: PoolTask): Task {
   return task as unknown as Task
 }

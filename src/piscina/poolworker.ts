@@ -3,18 +3,18 @@ import type { PiscinaWorker } from './balancer.ts'
 import { Times } from './histogram.ts'
 import type { PoolTask } from './pooltask.ts'
 
-/** A worker of a pool: one life of a CPU of its kernel. */
+/** A worker of a pool: a CPU of its kernel, from its start to its end. */
 export class PoolWorker {
   readonly cpu: number
   readonly thread: Worker
   readonly tasks: Set<PoolTask> = new Set()
   readonly times: Times | null
-  /** It takes tasks, or is one of the first, which are given tasks before they do. */
+  /** It takes tasks, or is one of the first workers, which get tasks before they do. */
   isReady = false
-  /** Listeners have heard of it. */
+  /** Listeners know the worker. */
   isTold = false
   destroyed = false
-  /** What the pool tells others of it. */
+  /** The worker for listeners and balancers. */
   readonly interface: PiscinaWorker
   private readonly sharesAbortable: boolean
   private idleTimer: NodeJS.Timeout | undefined
@@ -31,7 +31,7 @@ export class PoolWorker {
     this.interface = interfaceOf(this)
   }
 
-  /** Its one task can be aborted, and would take the worker with it. */
+  /** True if its one task is abortable, and an abort would end the worker. */
   get isRunningAbortableTask(): boolean {
     if (this.sharesAbortable || this.tasks.size !== 1) return false
     const [task] = this.tasks
@@ -47,7 +47,7 @@ export class PoolWorker {
     this.idleTimer = setTimeout(act, ms).unref()
   }
 
-  /** It is no longer of the pool. */
+  /** Detaches the worker from the pool. */
   leave(): void {
     this.destroyed = true
     clearTimeout(this.idleTimer)
@@ -56,7 +56,7 @@ export class PoolWorker {
 
 const workers = new WeakMap<PiscinaWorker, PoolWorker>()
 
-/** The worker behind what a load balancer has chosen; undefined: it is none of a pool. */
+/** The pool worker behind the choice of a load balancer; undefined if there is none. */
 export function workerOf(chosen: PiscinaWorker | null | undefined): PoolWorker | undefined {
   return chosen == null ? undefined : workers.get(chosen)
 }

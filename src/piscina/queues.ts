@@ -6,7 +6,7 @@ export interface Task {
   readonly [queueOptionsSymbol]: object | null
 }
 
-/** A task as load balancers and queues of a program see it. */
+/** A task for load balancers and queues of the program. */
 export interface PiscinaTask extends Task {
   taskId: number
   filename: string
@@ -15,7 +15,7 @@ export interface PiscinaTask extends Task {
   isAbortable: boolean
 }
 
-/** Where tasks wait until a worker has room. */
+/** A queue of tasks that wait for a worker. */
 export interface TaskQueue {
   readonly size: number
   shift(): Task | null
@@ -65,7 +65,7 @@ export class ArrayTaskQueue implements TaskQueue {
 
 const BLOCK = 2048
 
-/** A stretch of a queue: tasks from `first` to before `end`. A removed task leaves a gap. */
+/** A part of a queue: tasks from `first` to before `end`. A removed task leaves a gap. */
 class Block {
   readonly tasks: (Task | undefined)[] = Array.from({ length: BLOCK })
   first: number
@@ -78,7 +78,7 @@ class Block {
   }
 }
 
-/** A queue in blocks of 2048: taking from the front moves nothing, and a block that is empty is dropped. */
+/** A queue in blocks of 2048: taking the first task moves nothing, and an empty block is dropped. */
 export class FixedQueue implements TaskQueue {
   #front = new Block(0)
   #back: Block = this.#front

@@ -4,9 +4,8 @@ import type { TaskPriority } from '../kernel/boot/options.ts'
 import { AHEAD_MS, learn } from './taskpriority.ts'
 
 /**
- * The tasks of this CPU that go ahead of others (taskpriority.ts). Time counts as the thread's CPU time, where
- * Node tells it: on a machine that has other work too, a task of one millisecond may be on its CPU for
- * twenty.
+ * The short tasks of this CPU, which run before others (taskpriority.ts). Time is the thread's CPU time, if
+ * Node provides it: on a busy machine, a task of one millisecond may be on its CPU for twenty.
  */
 interface ShortTask {
   readonly task: TaskReference
@@ -27,8 +26,8 @@ const cpuMs: () => number =
     : () => performance.now()
 
 /**
- * Runs the rest of the current task: ahead of others at first, if `goesAhead`, and with priority `after` when
- * AHEAD_MS have passed. Learns how long it took.
+ * Runs the rest of the current task: before others at first, if `goesAhead`, and with priority `after` when
+ * AHEAD_MS have passed. Records how long it took.
  */
 export function* timed<T>(
   rest: Generator<number, T, unknown>,
@@ -58,7 +57,7 @@ function hasRunLong({ task, began }: ShortTask): boolean {
   return cpuMs() - began > AHEAD_MS && task.runTime > AHEAD_MS
 }
 
-/** One for all of them. Its sleep is a timer of the CPU, which comes also while the CPU computes. */
+/** One watcher for all of them. Its sleep is a timer of the CPU, which also fires while the CPU computes. */
 function* watch(): Generator<number, void, unknown> {
   while (ahead.size > 0) {
     yield* sleep(AHEAD_MS)

@@ -4,5 +4,5 @@
 export const transferableSymbol: unique symbol = Symbol.for('Piscina.transferable') as never
 export const valueSymbol: unique symbol = Symbol.for('Piscina.valueOf') as never
 export const queueOptionsSymbol: unique symbol = Symbol.for('Piscina.queueOptions') as never
-/** On a value that `Piscina.move` has returned. */
+/** On a value that `Piscina.move` returned. */
 export const movableSymbol: unique symbol = Symbol.for('heddle.piscina.movable') as never

@@ -13,7 +13,7 @@ function after(runs: readonly boolean[], task: Parameters<Placements['of']>[0] =
   return urgency(standings.of(task, handler))
 }
 
-test('a handler goes ahead until its runs have been long again and again, and when they are short again', () => {
+test('a handler goes ahead until several of its runs were long, and again when they are short', () => {
   const long = Array<boolean>(5).fill(true)
   const ahead = after([])
   expect(after([true, true])).toBe(ahead)
@@ -24,20 +24,20 @@ test('a handler goes ahead until its runs have been long again and again, and wh
   expect(after(Array<boolean>(1000).fill(true))).toBe(after(long))
 })
 
-test("'normal' is what a task has that does not go ahead; another priority is as the program says", () => {
+test("with 'normal' a task does not go ahead; any other priority is the program's", () => {
   expect(after([], { ...asked, priority: 'normal' })).toBe(after(Array<boolean>(5).fill(true)))
   const { options, goesAhead } = new Placements(true).of({ ...asked, priority: 'high' }, 0)
   expect([options, goesAhead]).toEqual([{ priority: 'high' }, false])
 })
 
-test('where a task has a nice, tasks share by weight', () => {
+test('if a task has a nice value, tasks share by weight', () => {
   const standings = new Placements(true)
   expect(standings.of({ ...asked, nice: 5 }, 0).options).toEqual({ nice: 5 })
   expect(standings.of({ ...asked, priority: 'normal' }, 0).options).toEqual({})
   expect(standings.afterAhead).toBe('normal')
 })
 
-test('handlers are told apart, and those beyond the table share a place in it', () => {
+test('handlers have separate entries, and those beyond the table share one', () => {
   const standings = new Placements(true)
   const numbers = Array.from({ length: 3000 }, (_, at) => standings.handlerOf({ ...asked, name: `f${at}` }))
   expect(new Set(numbers).size).toBe(standings.known!.length)
@@ -45,7 +45,7 @@ test('handlers are told apart, and those beyond the table share a place in it', 
   expect(standings.handlerOf({ ...asked, name: 'f7' })).toBe(numbers[7])
 })
 
-test('without preemption nothing goes ahead, and nothing is learnt', () => {
+test('without preemption no task goes ahead, and nothing is recorded', () => {
   const standings = new Placements(false)
   expect(standings.known).toBeNull()
   expect(standings.of(asked, 0)).toEqual({ options: {}, goesAhead: false })

@@ -1,21 +1,19 @@
 import type { SpawnOptions, TaskPriority } from '../kernel/boot/options.ts'
 
 /**
- * How a task of a pool stands among the others, where tasks are preempted and the program has said nothing
- * about this one.
+ * The priority of a pool's task among the others, if tasks are preempted and the program has set none.
  *
  *   level                   which tasks                                        among equals
  *   -----                   -----------                                        ------------
- *   96 'high'               for which the program has asked for that           first come, first served
- *   112 AHEAD               of a handler that often ends within AHEAD_MS,      first come, first served; after AHEAD_MS the task
- *                           or that has hardly run yet                         joins the next level
+ *   96 'high'               tasks with that option                             first come, first served
+ *   112 AHEAD               tasks of a handler that often ends within          first come, first served; after AHEAD_MS the
+ *                           AHEAD_MS, or that has hardly run yet               task moves to the next level
  *   124 STEADY              the others                                         first come, first served, in slices of STEADY_MS
- *   128 'normal'            in a pool where a task has a nice                  by weight, in slices of the kernel
+ *   128 'normal'            in a pool where a task has a nice value            by weight, in slices of the kernel
  *
- * So a short task waits for no long one, and a handler that is always long does not take AHEAD_MS from short
- * tasks at each of its starts. Long tasks run to their end one after the other, as in piscina: sharing a CPU
- * by short slices would end all of them late, and keep what all of them have allocated alive. STEADY_MS is
- * for those that never end.
+ * So a short task never waits for a long one, and a handler that is always long does not take AHEAD_MS from
+ * short tasks at each start. Long tasks run to their end one after the other, as in piscina: in short slices,
+ * all of them would end late, and all their memory would stay in use. STEADY_MS is for tasks that never end.
  */
 export const AHEAD_MS = 10
 const AHEAD_PRIORITY = 112
@@ -23,15 +21,15 @@ const STEADY_PRIORITY = 124
 const STEADY_MS = 200
 
 /**
- * A handler is long when its last runs were: each counts for a quarter of what is known, of which CERTAIN is
- * the most.
+ * A handler is long if its last runs were. Each run counts for a quarter of the estimate, which is at most
+ * CERTAIN.
  */
 const CERTAIN = 1024
 const LONG = 0.75 * CERTAIN
-/** How many handlers a pool tells apart; others share what is known. */
+/** How many handlers a pool distinguishes; further ones share an entry. */
 const HANDLERS = 1024
 
-/** What a task is spawned with. */
+/** The spawn options of a task. */
 export interface Placement {
   readonly options: Pick<SpawnOptions, 'priority' | 'nice' | 'slice' | 'roundRobin'>
   readonly goesAhead: boolean
@@ -56,8 +54,8 @@ const ordinary: Placement = { options: {}, goesAhead: false }
 
 export class Placements {
   /**
-   * How likely the next run of each handler is to be long: the workers learn it. Null: tasks are not
-   * preempted, and it is of no use.
+   * The estimate for each handler that its next run is long, updated by the workers. Null if tasks are not
+   * preempted.
    */
   readonly known: Int32Array | null
   private readonly handlers = new Map<string, number>()
@@ -92,13 +90,13 @@ export class Placements {
     return found
   }
 
-  /** The priority of a task that no longer goes ahead. */
+  /** The priority of a task after AHEAD_MS. */
   get afterAhead(): TaskPriority {
     return this.hasNice ? 'normal' : STEADY_PRIORITY
   }
 }
 
-/** A run of this handler has returned. Two workers that learn at once may lose one of the two runs. */
+/** Records a run of this handler. Two concurrent updates may lose one of the runs. */
 export function learn(known: Int32Array, handler: number, isLong: boolean): void {
   const before = Atomics.load(known, handler)
   Atomics.store(known, handler, before + (((isLong ? CERTAIN : 0) - before) >> 2))

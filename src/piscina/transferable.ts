@@ -1,6 +1,6 @@
 import { movableSymbol, transferableSymbol, valueSymbol } from './symbols.ts'
 
-/** A value that says what of it is transferred. */
+/** A value that names the objects to transfer. */
 export interface Transferable {
   readonly [transferableSymbol]: object
   readonly [valueSymbol]: object
@@ -28,7 +28,7 @@ export function isTransferable(value: unknown): value is Transferable {
   return typeof value === 'object' && value !== null && transferableSymbol in value && valueSymbol in value
 }
 
-/** Transferable, and returned by `move`. */
+/** True for a transferable value that `move` returned. */
 export function isMovable(value: unknown): value is Transferable {
   return isTransferable(value) && (value as { [movableSymbol]?: boolean })[movableSymbol] === true
 }
@@ -43,8 +43,8 @@ export function markMovable(value: object): void {
 }
 
 /**
- * Marks a value: where it is a task, or a result, it is transferred instead of copied. A primitive is
- * returned as it is.
+ * Marks a value: as a task or a result, it is transferred instead of copied. Primitives are returned
+ * unchanged.
  */
 export function move(value: any): any {
   if (typeof value !== 'object' || value === null) return value
@@ -55,7 +55,7 @@ export function move(value: any): any {
   return movable
 }
 
-/** What of a movable value is transferred, as a list. */
+/** The objects that a movable value transfers, as a list. */
 export function transferListOf(value: Transferable): object[] {
   const transferable = value[transferableSymbol]
   return Array.isArray(transferable) ? transferable : [transferable]

@@ -1,2 +1,2 @@
-/** The version of piscina whose interface this is. */
+/** The version of piscina that has this interface. */
 export const version = '5.3.2'

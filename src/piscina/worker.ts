@@ -1,6 +1,6 @@
 /**
- * What each CPU of a pool runs: finds the handler of a task, calls it, and gives what it returns back. Loaded
- * before anything of the program is, so that the program's modules find that they are in a worker.
+ * The code on each CPU of a pool: finds the handler of a task, calls it, and returns the result. It is loaded
+ * before any module of the program, so that these see that they are in a worker.
  */
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
@@ -25,8 +25,8 @@ const HANDLERS_MAX = 1000
 let isNice = false
 
 /**
- * Runs one task of a pool. With `known` (taskpriority.ts) it goes ahead of others at first, if `goesAhead`, and
- * has priority `after` later.
+ * Runs one task of a pool. With `known` (taskpriority.ts), it runs before others at first, if `goesAhead`,
+ * and later with priority `after`.
  */
 export function* handle(
   filename: string,
@@ -42,7 +42,7 @@ export function* handle(
   return known === null ? yield* rest : yield* timed(rest, goesAhead, after, known, handler)
 }
 
-/** As a coroutine: a compiled handler is preempted, and `wait` lets others run. */
+/** A coroutine: a compiled handler is preempted, and other tasks run during a `wait`. */
 function* call(
   filename: string,
   name: string,
@@ -58,8 +58,8 @@ function* call(
 }
 
 /**
- * The handler that the pool's tasks have by default is loaded before the CPU takes a task; what is wrong with
- * it, the first task says.
+ * The default handler of the pool is loaded before the CPU takes a task. If it fails, the first task reports
+ * the error.
  */
 const { searchParams } = new URL(import.meta.url)
 const preload = searchParams.get('filename')
@@ -77,27 +77,25 @@ async function load(key: string, filename: string, name: string, niceIncrement: 
   return handler as Handler
 }
 
-/**
- * As `require` finds it, then as `import` does: a module that awaits at its top level can only be imported.
- */
+/** By `require`, then by `import`: a module with a top-level await can only be imported. */
 async function findHandler(filename: string, name: string): Promise<unknown> {
   try {
     const found: unknown = await exportOf(require(filename), name)
     if (typeof found === 'function') return found
   } catch {
-    // The import says what is wrong.
+    // The import reports the error.
   }
   return await exportOf(await import(pathToFileURL(filename).href), name)
 }
 
-/** The export of a name; of CommonJS, the default is what it exports, and other names are its properties. */
+/** The export of a name. In CommonJS, the default is `module.exports`, and other names are its properties. */
 function exportOf(module: any, name: string): unknown {
   const isNamespace = Object.prototype.toString.call(module) === '[object Module]' || module?.__esModule
   if (!isNamespace) return name === 'default' ? module : module?.[name]
   return module[name] ?? (name === 'default' ? undefined : module.default?.[name])
 }
 
-/** Once for each thread, where the optional package is installed. */
+/** Once for each thread, if the optional package is installed. */
 async function beNice(increment: number): Promise<void> {
   if (isNice) return
   isNice = true

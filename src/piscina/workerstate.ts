@@ -1,4 +1,4 @@
-/** What code in a worker asks piscina for; a pool's CPUs set it before they load any other module. */
+/** piscina's state in a worker thread. The CPUs of a pool set it before they load any other module. */
 interface State {
   isWorkerThread: boolean
   workerData: any
@@ -7,7 +7,5 @@ interface State {
 const key = Symbol.for('heddle.piscina.state')
 const globals = globalThis as { [key]?: State }
 
-/**
- * One for each thread, however often this module is loaded there: a transpiler may load it as CommonJS too.
- */
+/** One for each thread, even if this module is loaded twice: a transpiler may load it as CommonJS too. */
 export const state: State = (globals[key] ??= { isWorkerThread: false, workerData: undefined })

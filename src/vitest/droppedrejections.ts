@@ -1,7 +1,7 @@
 /**
- * Vitest's timer of a call that was ended. The call took the promise with it that vitest would have waited
- * for, so that the timer rejects one that nothing can handle. Such a rejection is dropped while
- * `isExpected()`; all others are reported as ever.
+ * Vitest's timer of a terminated call. The promise for which vitest would have waited is gone, so the timer
+ * rejects a promise that nothing handles. Such a rejection is dropped while `isExpected()`; all others are
+ * reported as usual.
  */
 export function dropOrphans(isExpected: () => boolean): void {
   const emit = process.emit.bind(process) as (event: string | symbol, ...args: unknown[]) => boolean

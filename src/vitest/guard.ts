@@ -1,15 +1,15 @@
 /**
- * Calls of test code that are stopped when their time is over, even if they never return to the event loop.
+ * Calls of test code that are stopped after their time limit, even if they never return to the event loop.
  *
  *   test thread                                         watchdog thread
- *   guarded call: DUE := the first time that is due     sleeps until DUE
- *   test code loops: no timer of vitest's can fire      BEAT stands still: THROW := 1
- *   compiled code: throws at its next safepoint         none comes: stops the thread by the inspector, takes the stack,
- *                                                       ends the JavaScript on it
- *   event loop: rejects the guarded call                says which call it was, and where
+ *   guarded call: DUE := the earliest deadline          sleeps until DUE
+ *   test code loops: no timer of vitest can fire        BEAT does not change: THROW := 1
+ *   compiled code: throws at its next safepoint         no safepoint: pauses the thread by the inspector, takes
+ *                                                       the stack, terminates the JavaScript on it
+ *   event loop: rejects the guarded call                reports which call it was, and where
  *
- * Each guarded call begins in a turn of its own. So nothing of vitest's stands on the stack that is ended,
- * and the caller, which waits for a promise, goes on.
+ * Each guarded call begins in a separate job of the event loop. So the terminated stack contains no code of
+ * vitest, and the caller, which waits for a promise, continues.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { Worker } from 'node:worker_threads'
@@ -35,18 +35,18 @@ interface Guarded {
 }
 
 /**
- * Before Node 24 an AsyncLocalStorage keeps count of promises on a stack of Node's own, which does not
- * survive that JavaScript is ended: there the call that is due first is taken for the one that runs.
+ * Before Node 24, an AsyncLocalStorage counts promises on a stack that does not survive the termination of
+ * JavaScript. There, the call with the earliest deadline counts as the running one.
  */
 const hasContexts = Number(process.versions.node.split('.', 1)[0]) >= 24
 
-/** How often the event loop shows that it turns. */
+/** How often the event loop shows that it runs. */
 const beat_ms = 20
 
-// Taken now: a test may fake them.
+// Saved now, because a test may fake them.
 const { setImmediate, setInterval } = globalThis
 
-/** Under this name the watchdog finds, in a thread that it has stopped, which of several calls runs there. */
+/** The watchdog reads this global, in a paused thread, to find which of several calls runs. */
 export const runningKey: unique symbol = Symbol.for('heddle.vitest.running') as never
 
 export class Guard {
@@ -78,10 +78,9 @@ export class Guard {
   }
 
   /**
-   * Calls `run`, for at most `limit_ms`. A call that keeps the thread for longer is ended where it stands,
-   * without its `finally`, and the promise is rejected with what `error` makes of its stack; in compiled code
-   * the error is thrown at a safepoint (`error(null)`). A call that only waits is left alone. `concurrent`:
-   * others run beside it.
+   * Calls `run`, for at most `limit_ms`. A call that blocks the thread for longer is terminated, without its
+   * `finally`, and the promise is rejected with `error(stack)`. In compiled code, the error is thrown at a
+   * safepoint (`error(null)`). A call that only waits is left alone. `concurrent`: other calls run beside it.
    */
   call<T>(
     limit_ms: number,
@@ -106,7 +105,7 @@ export class Guard {
         const settle =
           <A>(settled: (value: A) => void) =>
           (value: A): void => {
-            // Vitest's own timer may come before what the watchdog says, which is more.
+            // Vitest's own timer may fire before the watchdog's report, which says more.
             if (Atomics.load(this.#words, STOPPING) !== 0) this.#late.push(() => settle(settled)(value))
             else if (this.#end(id)) settled(value)
           }
@@ -120,7 +119,7 @@ export class Guard {
     })
   }
 
-  /** At a safepoint of compiled code, while THROW is up. */
+  /** Called at a safepoint of compiled code, while THROW is set. */
   #interrupt(safepoint: Function): void {
     const running = this.#concurrent.getStore() ?? this.#first()
     if (running === undefined || running.due_ms > clock(this.#base_ms)) return
@@ -138,7 +137,7 @@ export class Guard {
     for (const settle of this.#late.splice(0)) settle()
   }
 
-  /** False: the call has ended before. */
+  /** Returns false if the call has already ended. */
   #end(id: number): boolean {
     if (!this.#running.delete(id)) return false
     this.#changed()

@@ -13,7 +13,7 @@ import { type Settings, settingsVariable } from './settings.ts'
 
 export interface HeddlePoolOptions {
   /**
-   * How long the import of a test file, with what it imports, may keep its thread, in milliseconds. Default:
+   * How long the import of a test file and its modules may block its thread, in milliseconds. Default:
    * 60,000.
    */
   importTimeout?: number
@@ -23,8 +23,8 @@ const poolOptions: Known<HeddlePoolOptions> = { importTimeout: true }
 const import_ms = 60_000
 
 /**
- * Vitest's `forks` pool with a watchdog thread in each process: a test, a hook or an import that never
- * returns to the event loop fails at its timeout with the line where it stood, and the tests behind it run.
+ * Vitest's `forks` pool with a watchdog thread in each process. A test, a hook or an import that never
+ * returns to the event loop fails at its timeout, with the line where it was, and later tests run. Use
  * `pool: heddlePool()` in the `test` part of the configuration.
  */
 export function heddlePool(options: HeddlePoolOptions = {}): PoolRunnerInitializer {
@@ -48,8 +48,8 @@ class WatchedWorker extends ForksPoolWorker {
     const settings: Settings = { runner: given ?? null, importTimeout }
     super({
       ...options,
-      // An ended execution leaves Node's count of asynchronous contexts one too high; unchecked, that does no
-      // harm.
+      // A terminated execution leaves Node's count of asynchronous contexts one too high. Unchecked, that is
+      // harmless.
       execArgv: [...options.execArgv, '--no-force-async-hooks-checks'],
       env: { ...options.env, [settingsVariable]: JSON.stringify(settings) },
     })

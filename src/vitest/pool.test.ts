@@ -15,7 +15,7 @@ interface Result {
   readonly assertionResults: readonly { title: string; status: string; failureMessages: readonly string[] }[]
 }
 
-/** Runs the fixture as a project of its own. */
+/** Runs the fixture as a separate project. */
 async function run(): Promise<{ exit: number | null; output: string; results: readonly Result[] }> {
   const scratch = mkdtempSync(join(tmpdir(), 'heddle-vitest-'))
   onTestFinished(() => rmSync(scratch, { recursive: true }))
@@ -41,7 +41,7 @@ async function run(): Promise<{ exit: number | null; output: string; results: re
   return { exit, output, results: testResults }
 }
 
-/** The number of the first line of a fixture with this text. */
+/** The number of the fixture's first line that contains this text. */
 function lineOf(file: string, text: string): number {
   return (
     readFileSync(join(folder, file), 'utf8')
@@ -110,7 +110,7 @@ test('a test, a hook and an import that loop for ever fail at their timeouts, an
   expect(failures['compiled code that catches everything']).toMatch(/ended where it stood/)
   expect(failures['this one fails']).toMatch(loop('hooks.loop.ts'))
   expect(failures['import.loop.ts']).toMatch(/The import of .*import\.loop\.ts timed out in 500ms/)
-  // Its hook after all tests says that the `finally` of compiled code has run.
+  // Its hook after all tests shows that the `finally` of compiled code ran.
   expect(failures['compiled.loop.ts']).toBe('')
   expect(failures['one that only waits times out as ever']).toMatch(
     /pass a timeout value as the last argument/,

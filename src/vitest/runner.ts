@@ -1,4 +1,4 @@
-/** Vitest's runner, or the one that the project names, with each call of test code guarded. See guard.ts. */
+/** Vitest's runner, or the project's own, with each call of test code guarded. See guard.ts. */
 import { url } from 'node:inspector'
 import { pathToFileURL } from 'node:url'
 import { TestRunner } from 'vitest'
@@ -16,16 +16,13 @@ const Base: typeof TestRunner =
     ? TestRunner
     : ((await import(pathToFileURL(given).href)) as { default: typeof TestRunner }).default
 
-// Under a debugger a person stops the test, and that is no loop.
+// Under a debugger, a person pauses the test, which is no loop.
 const guard = url() === undefined ? new Guard() : null
 const hooksSeen = new WeakSet<Hook>()
 
-/** Hooks carry their own timeouts under these names, where they have any. */
+/** The symbols under which hooks hold their timeouts, if they have any. */
 const hookTimeouts = [Symbol.for('VITEST_CLEANUP_TIMEOUT'), Symbol.for('VITEST_AROUND_TIMEOUT')]
-/**
- * The least that a hook gets which does not show its timeout: vitest's own timer is the shorter one, where
- * that can fire.
- */
+/** The minimum for a hook without a visible timeout: vitest's own timer is shorter, if it can fire. */
 const hook_ms_least = 60_000
 
 class GuardedRunner extends Base {

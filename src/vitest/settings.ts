@@ -1,4 +1,4 @@
-/** What the pool tells the runner in a test process, as JSON in the environment. */
+/** The pool's settings for the runner in a test process, as JSON in the environment. */
 export const settingsVariable = 'HEDDLE_VITEST'
 
 export interface Settings {

@@ -1,17 +1,17 @@
-/** The thread that stops a test which keeps its thread beyond its time. See guard.ts. */
+/** The thread that stops a test which blocks its thread beyond its time limit. See guard.ts. */
 import { writeSync } from 'node:fs'
 import { type Debugger, Session } from 'node:inspector'
 import { parentPort, workerData } from 'node:worker_threads'
 import { stackLines, type Script } from '../machine/node/node-stack.ts'
 import { BEAT, CHANGES, clock, DUE, STOPPING, type Stopped, THROW, type WatchdogData } from './sharedwords.ts'
 
-/** An event loop that has not turned for so long, when its call is due, is held by that call. */
+/** If the event loop has not run for this long at a call's deadline, that call blocks it. */
 const still_ms = 150
-/** Compiled code meets a safepoint within this time, if there is any on its way. */
+/** Compiled code reaches a safepoint within this time, if there is one. */
 const throw_ms = 150
-/** Native code is not stopped by the debugger: after so long its execution is ended without a stack. */
+/** The debugger cannot pause native code: after this time the execution is terminated without a stack. */
 const pause_ms = 1000
-/** What has not ended then never will. */
+/** An execution that has not ended by then never will. */
 const end_ms = 5000
 
 const { words, base_ms } = workerData as WatchdogData
@@ -28,7 +28,7 @@ async function watch(): Promise<never> {
     const beat = Atomics.load(words, BEAT)
     Atomics.wait(words, CHANGES, changes, still_ms)
     if (Atomics.load(words, CHANGES) !== changes || Atomics.load(words, BEAT) !== beat) continue
-    // Once for each stretch: what catches the error and goes on is ended.
+    // Once for each block: code that catches the error and continues is terminated.
     if (beat !== thrown_at && interrupts(beat)) continue
     await stop(beat)
   }
@@ -36,12 +36,12 @@ async function watch(): Promise<never> {
 
 let thrown_at: number | null = null
 
-/** Has compiled code throw at its next safepoint. False: none came. */
+/** Makes compiled code throw at its next safepoint. Returns false if it reached none. */
 function interrupts(beat: number): boolean {
   thrown_at = beat
   Atomics.store(words, THROW, 1)
   for (let waited_ms = 0; waited_ms < throw_ms; waited_ms += still_ms) {
-    // A sleep: no word of this kind changes meanwhile.
+    // A sleep: this word does not change meanwhile.
     Atomics.wait(words, STOPPING, 0, still_ms)
     if (Atomics.load(words, THROW) === 0) return true
   }
@@ -51,20 +51,19 @@ function interrupts(beat: number): boolean {
 type Paused = Debugger.PausedEventDataType
 
 /**
- * Stops the test thread, whose BEAT is `beat`, and says so; unless what runs there is a call that has time
- * left.
+ * Stops the test thread, whose BEAT is `beat`, and reports it; unless the running call has time left.
  *
  *   watchdog                                   test thread
- *   asks for a pause                           in native code, or without a core
- *   (A) waits for it, not for ever
- *   ends the execution; waits for a turn
- *                                              (B) comes back, and pauses after all
- *   (C) resumes it                             its event loop turns
- *   (D) disables the debugger, and waits       no pause is under way, and none comes
+ *   requests a pause                           in native code, or without a core
+ *   (A) waits for it, with a limit
+ *   terminates the execution; waits for a job
+ *                                              (B) returns, and pauses after all
+ *   (C) resumes it                             its event loop runs
+ *   (D) disables the debugger, and waits       no pause is under way, and none follows
  *   detaches
  *
- * Without (C) nothing would let it go on. Without (D) it may pause when no session is attached, and nothing
- * would either.
+ * Without (C), nothing would resume the thread. Without (D), it may pause when no session is attached, and
+ * nothing would resume it either.
  */
 async function stop(beat: number): Promise<void> {
   const session = new Session()
@@ -103,8 +102,7 @@ async function stop(beat: number): Promise<void> {
 }
 
 /**
- * Which of several concurrent calls runs on the thread that is paused, and when it is due; null: there is
- * only one.
+ * Which of several concurrent calls runs on the paused thread, and its deadline; null if there is only one.
  */
 function runningIn(session: Session, { callFrames }: Paused): Promise<[number, number] | null> {
   const expression = "JSON.stringify(globalThis[Symbol.for('heddle.vitest.running')]?.() ?? null)"

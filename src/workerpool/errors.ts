@@ -1,11 +1,11 @@
-/** What a task is rejected with whose worker has died. */
+/** The rejection of a task whose worker died. */
 export class TerminateError extends Error {
   constructor(message = 'worker terminated', cause?: unknown) {
     super(message, { cause })
   }
 }
 
-/** A thrown value as it travels: what `JSON` leaves of its own properties, as in workerpool. */
+/** A thrown value for another thread: the properties that `JSON` preserves, as in workerpool. */
 export function converted(error: any): Record<string, unknown> {
   if (typeof error !== 'object' || error === null) return { message: String(error) }
   try {
@@ -13,7 +13,7 @@ export function converted(error: any): Record<string, unknown> {
     const plain = typeof error.toJSON === 'function' ? error : Object.fromEntries(own)
     return JSON.parse(JSON.stringify(plain))
   } catch {
-    // A circle, or a getter that throws.
+    // A circular structure, or a getter that throws.
     return { message: String(error.message), stack: String(error.stack) }
   }
 }

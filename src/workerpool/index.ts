@@ -7,7 +7,7 @@ import { WorkerpoolPromise } from './promise.ts'
 import { worker, workerEmit } from './register.ts'
 import { Transfer } from './transfer.ts'
 
-/** Makes a pool: of workers that load the script, or of workers that only take functions. */
+/** Makes a pool: of workers that load the script, or of workers that only run functions. */
 export function pool(options?: WorkerPoolOptions): Pool
 export function pool(script?: string, options?: WorkerPoolOptions): Pool
 export function pool(script?: string | WorkerPoolOptions, options?: WorkerPoolOptions): Pool {

@@ -6,7 +6,7 @@ import type { TaskPriority } from '../kernel/boot/options.ts'
 import { cpus } from './environment.ts'
 import type { TaskQueue } from './queues.ts'
 
-/** What a worker is made with, as the callbacks of a pool see it. */
+/** The options of a worker, for the callbacks of a pool. */
 export interface WorkerArg {
   forkArgs?: readonly string[]
   forkOpts?: object
@@ -23,20 +23,20 @@ export interface WorkerPoolOptions {
   /** The old name of `workerType`. */
   nodeWorker?: 'auto' | 'thread'
   queueStrategy?: 'fifo' | 'lifo' | TaskQueue
-  /** Milliseconds that a worker has to clean up before it is ended in the middle of what it does. 1000. */
+  /** Milliseconds for a worker to clean up before it is terminated. Default: 1000. */
   workerTerminateTimeout?: number
   workerThreadOpts?: WorkerOptions
   emitStdStreams?: boolean
   onCreateWorker?: (arg: WorkerArg) => WorkerArg | null | undefined | void
   onTerminateWorker?: (arg: WorkerArg) => void
-  /** Of processes and browsers: taken, shown to the callbacks, and of no effect. */
+  /** For processes and browsers: accepted, passed to the callbacks, and without effect. */
   forkArgs?: readonly string[]
   forkOpts?: object
   workerOpts?: object
   debugPortStart?: number
   /**
-   * Of heddle: what the workers compile, so that tasks are preempted there: packages by name, files, or
-   * 'all'. Without it, what `"heddle": { "compile": […] }` in the package.json of the script says.
+   * heddle only: the modules that the workers compile, so that tasks are preempted there: package names,
+   * files, or 'all'. Default: `"heddle": { "compile": […] }` in the package.json of the script.
    */
   compile?: readonly (string | RegExp | URL)[] | 'all'
 }
@@ -46,11 +46,11 @@ export interface ExecOptions {
   transfer?: readonly object[]
   metadata?: any
   /**
-   * Of heddle: a task in a hurry starts before others of its worker, and takes the CPU from those that are
-   * compiled. 'normal'.
+   * heddle only: a task of high priority starts before others of its worker, and preempts compiled tasks.
+   * Default: 'normal'.
    */
   priority?: TaskPriority
-  /** Of heddle: its share among tasks of the same priority, -20 (most) to 19 (least). */
+  /** heddle only: its share among tasks of the same priority, -20 (most) to 19 (least). */
   nice?: number
 }
 
@@ -101,7 +101,7 @@ export function checkType(type: unknown): void {
   )
 }
 
-/** How many workers there may be at least and at most. */
+/** The minimum and maximum number of workers. */
 export function countsOf(options: WorkerPoolOptions): { minWorkers: number | undefined; maxWorkers: number } {
   let maxWorkers = Math.max(cpus - 1, 1)
   if ('maxWorkers' in options) {
@@ -144,8 +144,8 @@ const impossible: readonly string[] = ['eval', 'stdin', 'stdout', 'stderr', 'tra
 const threadOptions = [...known, ...impossible]
 
 /**
- * Throws what workerpool throws for options that no thread has, and says which of a thread's options a CPU
- * has not.
+ * Throws workerpool's errors for options that no thread has, and an error for thread options that a CPU does
+ * not support.
  */
 export function checkThreadOptions(options: WorkerOptions): void {
   const given = Object.keys(options)

@@ -29,11 +29,10 @@ export interface PoolStats {
   readonly activeTasks: number
 }
 
-/** How a worker ends. */
 interface Ending {
-  /** It does not answer, and is not asked to clean up. */
+  /** The worker does not respond, and is not asked to clean up. */
   readonly isStuck?: boolean
-  /** Others take its place: the pool goes on. */
+  /** Other workers replace it: the pool continues. */
   readonly isReplaced?: boolean
 }
 
@@ -48,9 +47,9 @@ export type Proxy<T extends Record<string, AnyMethod> = Record<string, AnyMethod
  * workerpool's pool. A worker is a CPU of a kernel, and a task that has left the queue is a task of the
  * kernel.
  *
- * Without `compile` a worker has one task at a time, and a task that is cancelled takes its worker with it,
- * unless its abort listeners say that it is clean: as in workerpool. Where the tasks are compiled, the kernel
- * preempts them: a worker has many at once, and a task that is cancelled goes alone.
+ * Without `compile`, a worker has one task at a time. A cancelled task ends its worker, unless its abort
+ * listeners succeed, as in workerpool. If the tasks are compiled, the kernel preempts them: a worker has many
+ * tasks, and a cancelled task leaves its worker alone.
  */
 export class Pool {
   readonly script: string | null
@@ -70,11 +69,11 @@ export class Pool {
   readonly onTerminateWorker: (arg: WorkerArg) => void
   private readonly compile: readonly (string | RegExp | URL)[]
   private readonly tasksPerWorker: number
-  /** By script and options: the kernel of the workers that have them. */
+  /** The kernel of the workers, by script and options. */
   private readonly groups = new Map<string | null, Map<WorkerOptions, CpuGroup>>()
   private readonly running = new Map<number, RunningTask>()
   private lastId = 0
-  /** A worker died before it took a task: others would too, and none is started to make up for it. */
+  /** A worker died before it took a task. A replacement would die too, so none is started. */
   private startsFail = false
 
   constructor(script?: string | WorkerPoolOptions | null, given?: WorkerPoolOptions) {
@@ -102,8 +101,8 @@ export class Pool {
   }
 
   /**
-   * Runs a method of the script, or a function, which goes to the worker as text and sees nothing of where it
-   * stands here.
+   * Runs a method of the script, or a function, which is sent to the worker as text and cannot use outer
+   * variables.
    */
   exec<F extends AnyMethod>(
     method: string | F,
@@ -127,7 +126,7 @@ export class Pool {
     const { promise } = resolver
     const task: Task = { method, params, resolver, timeout: null, options }
     this.taskQueue.push(task)
-    // The time of a task that waits begins when the task does.
+    // The timeout of a waiting task starts when the task does.
     const timeoutNow = promise.timeout
     promise.timeout = delay => {
       if (!this.taskQueue.contains(task)) return timeoutNow.call(promise, delay)
@@ -166,7 +165,8 @@ export class Pool {
   }
 
   /**
-   * Ends all workers: with `force` at once, else each when its tasks are done. Tasks that wait are rejected.
+   * Ends all workers: with `force` immediately, else each when its tasks are done. Waiting tasks are
+   * rejected.
    */
   terminate(force = false, timeout?: number): WorkerpoolPromise<unknown[]> {
     while (this.taskQueue.size() > 0) {
@@ -189,7 +189,7 @@ export class Pool {
     )
   }
 
-  /** Gives tasks that wait to workers with room. */
+  /** Gives waiting tasks to workers with room. */
   private next(): void {
     while (this.taskQueue.size() > 0) {
       let worker: PoolWorker | null
@@ -207,9 +207,7 @@ export class Pool {
     }
   }
 
-  /**
-   * A worker that has nothing to do, or a new one; where tasks are preempted, also the one with the fewest.
-   */
+  /** A worker without tasks, or a new one; if tasks are preempted, also the one with the fewest. */
   private withRoom(): PoolWorker | null {
     let best: PoolWorker | null = null
     for (const worker of this.workers) {
@@ -245,7 +243,7 @@ export class Pool {
     running.kernelTask?.then(
       answer => this.answered(running, answer),
       (error: unknown) => {
-        // The death of its worker says more, and comes.
+        // The death of its worker will give a better error.
         if (worker.isGone || worker.end !== null || !isLost(error))
           this.finish(running, () => resolver.reject(error))
       },
@@ -253,7 +251,7 @@ export class Pool {
     if (task.timeout !== null) resolver.promise.timeout(task.timeout)
   }
 
-  /** It settles when its events have been heard: they come another way. */
+  /** Settles a task after its events have arrived, which travel separately. */
   private answered(running: RunningTask, answer: Answer): void {
     running.answer = answer
     if (running.heard < answer.events) return
@@ -276,7 +274,7 @@ export class Pool {
     }
   }
 
-  /** A task has left its worker. */
+  /** Removes a task from its worker. */
   private finish(running: RunningTask, settle: () => void): void {
     const { id, worker } = running
     if (!worker.tasks.delete(running)) return
@@ -286,7 +284,7 @@ export class Pool {
     settle()
   }
 
-  /** A task was cancelled, or took too long: its promise is rejected, and it has to go. */
+  /** Rejects a task that was cancelled or timed out, and ends it. */
   private async abort(running: RunningTask): Promise<void> {
     const { id, worker } = running
     if (worker.whenFree !== null && !worker.isAwaited) worker.whenFree()
@@ -300,7 +298,7 @@ export class Pool {
     }
   }
 
-  /** Calls a function of worker.ts beside the worker's tasks. Null: it has not answered in time. */
+  /** Calls a function of worker.ts beside the worker's tasks. Null if it has not answered in time. */
   private async ask<T>(worker: PoolWorker, name: string, args: unknown[] = []): Promise<T | null> {
     const { cpus } = worker.group
     const asked = cpus.kernel.spawn(cpus.function(name), args as never, {
@@ -322,17 +320,17 @@ export class Pool {
     return first
   }
 
-  /** Ends a worker, which may first say goodbye. Its tasks are rejected. */
+  /** Ends a worker, after its clean-up. Its tasks are rejected. */
   private end(worker: PoolWorker, how: Ending = {}): Promise<void> {
     worker.isLeaving = true
     return (worker.end ??= this.finishWorker(worker, how))
   }
 
   private async finishWorker(worker: PoolWorker, how: Ending): Promise<void> {
-    // It has died, and that was told.
+    // It has died, and that was reported.
     if (worker.isGone) return
     if (!how.isStuck) await this.ask(worker, 'leave')
-    // Its last words have ended it.
+    // Its clean-up has ended it.
     if (worker.isGone) return this.onTerminateWorker(worker.arg)
     const { group } = worker
     this.forget(worker)
@@ -356,8 +354,8 @@ export class Pool {
   }
 
   /**
-   * It is no longer one of the workers. The last of its group leaves no kernel behind: the group is gone, and
-   * the caller ends it.
+   * Removes a worker from the pool. If it is the last of its group, the group is removed too, and the caller
+   * ends its kernel.
    */
   private forget(worker: PoolWorker): void {
     worker.isGone = true
@@ -375,7 +373,7 @@ export class Pool {
     let worker: PoolWorker | undefined
     for (const one of group.workers) if (one.cpu === cpu) worker = one
     if (worker === undefined || worker.isGone) {
-      // One that has ended has its place back.
+      // The slot of an ended worker is free again.
       this.next()
       return
     }
@@ -405,7 +403,7 @@ export class Pool {
     while (this.workers.length < (this.minWorkers ?? 0) && this.add() !== null);
   }
 
-  /** Null: all places of the kernel are taken until one that ends is gone. */
+  /** Null if all slots of the kernel are taken until an ending CPU is gone. */
   private add(): PoolWorker | null {
     const { forkArgs, forkOpts, workerOpts, workerThreadOpts, script } = this
     const own: WorkerArg = { forkArgs, forkOpts, workerOpts, workerThreadOpts, script }

@@ -5,28 +5,28 @@ import type { WorkerArg } from './options.ts'
 import type { Task } from './queues.ts'
 import type { Answer } from './worker.ts'
 
-/** The workers that are made with the same script and options: CPUs of one kernel. */
+/** The workers with the same script and options: CPUs of one kernel. */
 export interface CpuGroup {
   readonly cpus: PoolCpus
   readonly workers: Set<PoolWorker>
 }
 
-/** A task that a worker has. */
+/** A task on a worker. */
 export interface RunningTask {
   readonly id: number
   readonly task: Task
   readonly worker: PoolWorker
   kernelTask: KernelTask<Answer> | null
-  /** Events that have come. */
+  /** How many of its events have arrived. */
   heard: number
-  /** How it has ended, until all of its events have come. */
+  /** Its result, until all of its events have arrived. */
   answer: Answer | null
 }
 
-/** A thread, as workerpool shows one. */
+/** A thread as workerpool shows it. */
 export type PoolThread = Worker & { isWorkerThread: true; kill(): true }
 
-/** A worker of a pool: one life of a CPU. */
+/** A worker of a pool: a CPU, from its start to its end. */
 export class PoolWorker {
   readonly cpu: number
   readonly group: CpuGroup
@@ -34,12 +34,12 @@ export class PoolWorker {
   readonly arg: WorkerArg
   readonly tasks: Set<RunningTask> = new Set()
   isOnline = false
-  /** It takes no more tasks, and ends with the last of those that it has. */
+  /** It takes no more tasks, and ends after the last one. */
   isLeaving = false
   isGone = false
-  /** It ends; settled when it has. */
+  /** Resolved when it has ended; null before its end begins. */
   end: Promise<void> | null = null
-  /** Called when it has no task any more that anyone waits for. */
+  /** Called when it has no awaited task left. */
   whenFree: (() => void) | null = null
 
   constructor(cpu: number, thread: Worker, group: CpuGroup, arg: WorkerArg) {
@@ -59,7 +59,7 @@ export class PoolWorker {
     return this.tasks.size > 0 || this.isLeaving
   }
 
-  /** Whether someone waits for one of its tasks: those that were cancelled only have to go. */
+  /** True if a caller waits for one of its tasks: cancelled tasks only have to end. */
   get isAwaited(): boolean {
     for (const { task } of this.tasks) if (task.resolver.promise.pending) return true
     return false

@@ -1,6 +1,6 @@
 /**
- * A promise as workerpool has it: its callbacks are called at once when it settles, and it can be cancelled
- * and given a timeout.
+ * workerpool's kind of promise: it calls its callbacks synchronously when it settles, it can be cancelled,
+ * and it can have a timeout.
  */
 export interface Resolver<T = any> {
   readonly promise: WorkerpoolPromise<T>
@@ -64,12 +64,12 @@ export class WorkerpoolPromise<T = any> implements PromiseLike<T> {
     return this.then(null, onFail)
   }
 
-  /** Calls it with the value, or with the error. */
+  /** Calls the function with the value, or with the error. */
   always<R>(fn: (outcome: any) => R | PromiseLike<R>): WorkerpoolPromise<R> {
     return this.then(fn, fn)
   }
 
-  /** Calls it without either, and passes them on. */
+  /** Calls the function without arguments, and passes the outcome on. */
   finally(fn?: (() => unknown) | null): WorkerpoolPromise<T> {
     const last = (): WorkerpoolPromise<T> =>
       new WorkerpoolPromise<undefined>(resolve => resolve(undefined))
@@ -78,14 +78,14 @@ export class WorkerpoolPromise<T = any> implements PromiseLike<T> {
     return this.then(last, last)
   }
 
-  /** Rejects the promise that this one follows, and so this one, with a CancellationError. */
+  /** Rejects the first promise of the chain, and so this one, with a CancellationError. */
   cancel(): this {
     if (this.#parent === undefined) this.#settle(false, new CancellationError())
     else this.#parent.cancel()
     return this
   }
 
-  /** Rejects with a TimeoutError what has not settled after so many milliseconds. */
+  /** Rejects the promise with a TimeoutError after this many milliseconds. */
   timeout(delay: number): this {
     if (this.#parent === undefined) {
       const late = setTimeout(

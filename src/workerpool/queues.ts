@@ -1,12 +1,12 @@
 import type { ExecOptions } from './options.ts'
 import type { Resolver } from './promise.ts'
 
-/** A task that waits, as a queue sees it. */
+/** A waiting task, for a queue. */
 export interface Task {
   readonly method: string
   readonly params?: readonly unknown[] | null
   readonly resolver: Resolver
-  /** Milliseconds that it may take from its start on. */
+  /** Milliseconds that it may take, from its start. */
   timeout: number | null
   readonly options?: ExecOptions
 }

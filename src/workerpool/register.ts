@@ -1,7 +1,7 @@
 import type { WorkerRegisterOptions } from './options.ts'
 import { state } from './workerstate.ts'
 
-/** In the script of a pool: says which methods `pool.exec` finds there. */
+/** In the script of a pool: registers the methods for `pool.exec`. */
 export function worker(
   methods?: Record<string, (...args: any[]) => any>,
   options?: WorkerRegisterOptions,
@@ -9,7 +9,7 @@ export function worker(
   workerHere('worker(methods)').register(methods, options)
 }
 
-/** In a worker: sends an event to the `on` of the task that is running. Without one, nothing is sent. */
+/** In a worker: sends an event to the `on` of the running task. Without a task, it sends nothing. */
 export function workerEmit(payload: unknown): void {
   workerHere('workerEmit(payload)').emit(payload)
 }

@@ -1,6 +1,6 @@
 const mark = Symbol.for('heddle.workerpool.transfer')
 
-/** What a method returns, or `workerEmit` is given, to move objects instead of copying them. */
+/** Wraps the result of a method, or the payload of `workerEmit`, to move objects instead of copying them. */
 export class Transfer {
   readonly message: unknown
   readonly transfer: readonly object[]
@@ -12,7 +12,7 @@ export class Transfer {
   }
 }
 
-/** Whether it is one, of whichever copy of this module: a thread may have two. */
+/** True for a Transfer of any copy of this module: a thread may have two. */
 export function isTransfer(value: unknown): value is Transfer {
   return typeof value === 'object' && value !== null && mark in value
 }

@@ -1,6 +1,7 @@
 /**
- * What each CPU of a pool runs: calls the methods that the pool's script has registered, and functions that
- * come as text. Loaded before anything of the program is, so that the script finds that it is in a worker.
+ * The code on each CPU of a pool: calls the methods that the pool's script registered, and functions that
+ * arrive as text. It is loaded before any module of the program, so that the script sees that it is in a
+ * worker.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { resolve } from 'node:path'
@@ -16,20 +17,20 @@ import { isPromise } from './promise.ts'
 import { type Request, state } from './workerstate.ts'
 import { isTransfer } from './transfer.ts'
 
-/** How a task has ended. The pool settles it when it has heard as many events. */
+/** The result of a task. The pool settles the task after this many events. */
 export type Answer = { readonly events: number } & (
   | { readonly result: unknown }
   /** `isTerminate`: the script could not be loaded. */
   | { readonly error: Record<string, unknown>; readonly isTerminate: boolean }
 )
 
-/** An event of a task, on its way to the pool. */
+/** An event of a task, for the pool. */
 export interface EventMessage {
   readonly workerpool: number
   readonly payload: unknown
 }
 
-/** What became of the listeners of a task that is aborted. */
+/** The outcome of the abort listeners of a task. */
 export type Cleaned = 'none' | 'clean' | 'failed'
 
 type Method = ((...args: any[]) => any) & { worker?: object }
@@ -55,7 +56,7 @@ const ready = new Promise<void>((resolved, rejected) => {
 })
 ready.catch(() => undefined)
 
-/** `this.worker` of a method. */
+/** `this.worker` in a method. */
 const publicWorker = {
   addAbortListener(listener: () => unknown): void {
     here()?.abortListeners.push(listener)
@@ -76,7 +77,9 @@ state.worker = {
   emit,
 }
 
-/** Runs one task of a pool. As a coroutine: a compiled method is preempted, and `wait` lets others run. */
+/**
+ * Runs one task of a pool. A coroutine: a compiled method is preempted, and other tasks run during a `wait`.
+ */
 export function* perform(
   id: number,
   name: string,
@@ -137,20 +140,20 @@ async function abort({ abortListeners }: Request): Promise<Cleaned> {
   }
 }
 
-/** The worker is about to end. */
+/** Calls the script's handler before the worker ends. */
 export function* leave(): Generator<number, void, unknown> {
   const left = registered.onTerminate?.(0)
   if (isPromise(left)) yield* wait(left)
 }
 
-/** Runs a function that has come as text. */
+/** Runs a function that arrived as text. */
 function run(text: string, args: readonly unknown[] | null): unknown {
   const fn: Method = new Function(`return (${text}).apply(this, arguments);`) as Method
   fn.worker = publicWorker
   return fn.apply(fn, [...(args ?? [])])
 }
 
-/** The task that this code belongs to; where that cannot be seen, the one that began last. */
+/** The task that runs this code; if unknown, the one that began last. */
 function here(): Request | undefined {
   return context.getStore() ?? (inTask() ? byTask.get(current().id) : undefined) ?? last
 }
@@ -168,7 +171,7 @@ function send(request: Request, payload: unknown, transfer: readonly object[] = 
   request.events++
 }
 
-/** What is printed is an event of the tasks that are running. */
+/** Output becomes an event of the running tasks. */
 function capture(name: 'stdout' | 'stderr'): void {
   process[name].write = ((chunk: string | Uint8Array, ...rest: unknown[]): boolean => {
     const text = typeof chunk === 'string' ? chunk : new TextDecoder().decode(chunk)

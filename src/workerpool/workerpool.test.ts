@@ -48,7 +48,7 @@ describe('tasks:', () => {
     await expect(p.exec('nothing')).rejects.toThrow('Unknown method "nothing"')
   })
 
-  test('methods of a script, by name and by proxy; the proxy has those that every worker has too', async () => {
+  test('methods of a script, by name and by proxy; the proxy also has the methods of every worker', async () => {
     const p = shared
     expect(await p.exec('add', [1, 2])).toBe(3)
     const proxy = await p.proxy<{ add(a: number, b: number): number }>()
@@ -56,7 +56,7 @@ describe('tasks:', () => {
     expect(Object.keys(proxy)).toEqual(expect.arrayContaining(['run', 'methods', 'add', 'emits']))
   })
 
-  test('what a method throws arrives with message, stack and properties', async () => {
+  test('an error of a method arrives with message, stack and properties', async () => {
     const failure = await shared.exec('fails', ['no such row']).catch((error: unknown) => error)
     expect(failure).toBeInstanceOf(Error)
     expect(failure).toMatchObject({ message: 'no such row', row: 7, details: { table: 'cats' } })
@@ -72,12 +72,12 @@ describe('tasks:', () => {
     expect((failure as Error).message).toBe('Workerpool Worker error: no such table')
   })
 
-  test('every event is heard, in order, before the task settles', async () => {
+  test('every event arrives, in order, before the task settles', async () => {
     const heard: unknown[] = []
     await shared.exec('add', [1, 2])
     const emitted = words()
     const task = shared.exec('emits', [50, emitted], { on: payload => heard.push(payload) })
-    // The events and the result are there when this thread looks at either.
+    // The events and the result have arrived when this thread reads either.
     Atomics.wait(emitted, 0, 0)
     Atomics.wait(emitted, 1, 0, 20)
     expect(await task).toBe(0)
@@ -85,7 +85,7 @@ describe('tasks:', () => {
     expect(heard.at(-1)).toEqual(new Uint8Array(4))
   })
 
-  test('what a task prints is an event where the pool asks for it', async () => {
+  test('the output of a task is an event if the pool asks for it', async () => {
     const heard: unknown[] = []
     await pool({ emitStdStreams: true }).exec('prints', [], { on: payload => heard.push(payload) })
     expect(heard).toEqual([{ stdout: 'to stdout\n' }, { stderr: 'to stderr\n' }])
@@ -108,7 +108,7 @@ describe('tasks:', () => {
 })
 
 describe('queues and workers:', () => {
-  test('as many as there are workers run, the others wait, and beyond the limit exec throws', async () => {
+  test('one task for each worker runs, the others wait, and beyond the limit exec throws', async () => {
     const p = pool({ maxWorkers: 1, maxQueueSize: 1 })
     const held = words()
     const first = p.exec('holds', [held])
@@ -178,7 +178,7 @@ describe('queues and workers:', () => {
 })
 
 describe('endings:', () => {
-  test('cancel rejects at once; a worker that cannot be interrupted is replaced, and its neighbour goes on', async () => {
+  test('cancel rejects immediately; a worker that cannot be interrupted is replaced, and other workers continue', async () => {
     const p = pool({ maxWorkers: 2, minWorkers: 2, workerTerminateTimeout: 20 })
     const [stuck, other] = [words(), words()]
     const endless = p.exec('spins', [stuck])
@@ -195,7 +195,7 @@ describe('endings:', () => {
     expect(await p.exec('add', [1, 2])).toBe(3)
   })
 
-  test('a task that waits can be cancelled; the one behind it runs', async () => {
+  test('a waiting task can be cancelled; the next one runs', async () => {
     const p = pool()
     const held = words()
     const first = p.exec('holds', [held])
@@ -220,7 +220,7 @@ describe('endings:', () => {
     await expect(second).rejects.toBeInstanceOf(PoolPromise.TimeoutError)
   })
 
-  test('abort listeners that succeed keep the worker; one that fails costs it', async () => {
+  test('the worker stays if the abort listeners succeed, and ends if one fails', async () => {
     const p = pool()
     const thread = await p.exec('thread')
     for (const isClean of [true, false]) {
@@ -271,7 +271,7 @@ describe('endings:', () => {
     const awaited = q.exec('holds', [long])
     await until(hasBegun(long))
     const over = q.terminate()
-    // Longer than a worker has to clean up, which is not how long its task may take.
+    // Longer than a worker may take to clean up, which does not limit its task.
     await new Promise(resolve => setTimeout(resolve, 20))
     release(long)
     await awaited
@@ -282,7 +282,7 @@ describe('endings:', () => {
     expect(await q.exec('add', [2, 2])).toBe(4)
   })
 
-  test('terminate with a timeout rejects when it is over', async () => {
+  test('terminate with a timeout rejects after that time', async () => {
     const p = pool()
     const held = words()
     const task = p.exec('holds', [held])
@@ -294,7 +294,7 @@ describe('endings:', () => {
 })
 
 describe('with compile, tasks are preempted:', () => {
-  test('short tasks run on the one worker that a task without an end keeps; cancelling that one leaves the worker and its neighbours', async () => {
+  test('short tasks run on a single worker beside a task that never ends; cancelling that one leaves the worker and the other tasks alone', async () => {
     const p = pool({ compile: [script] })
     const [first, second] = [words(), words()]
     const endless = p.exec('spins', [first])
@@ -312,7 +312,7 @@ describe('with compile, tasks are preempted:', () => {
   })
 })
 
-describe('what cannot be is refused:', () => {
+describe('impossible options are refused:', () => {
   test.each<[object, RegExp]>([
     [{ maxWorkers: 0 }, /Option maxWorkers must be an integer number >= 1/],
     [{ minWorkers: 1.5 }, /Option minWorkers must be an integer number >= 0/],
@@ -352,7 +352,7 @@ test('where the code runs', () => {
 })
 
 describe('its promises:', () => {
-  test('callbacks are called when it settles, and not later', () => {
+  test('callbacks are called synchronously when it settles', () => {
     const { promise, resolve } = PoolPromise.defer<number>()
     const heard: number[] = []
     promise.then(n => heard.push(n)).always(() => heard.push(-1))
@@ -360,7 +360,7 @@ describe('its promises:', () => {
     expect(heard).toEqual([1, -1])
   })
 
-  test('cancel and timeout go to the promise that the chain began with', async () => {
+  test('cancel and timeout apply to the first promise of the chain', async () => {
     const { promise } = PoolPromise.defer()
     const last = promise.then(() => 1).finally(() => undefined)
     last.cancel()

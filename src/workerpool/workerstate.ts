@@ -1,4 +1,4 @@
-/** A task that runs on this worker. */
+/** A running task of this worker. */
 export interface Request {
   readonly id: number
   /** How many events it has sent. */
@@ -6,11 +6,11 @@ export interface Request {
   readonly abortListeners: (() => unknown)[]
 }
 
-/** What code in a worker asks workerpool for; a pool's CPUs set it before they load any other module. */
+/** workerpool's state in a worker thread. The CPUs of a pool set it before they load any other module. */
 interface State {
-  /** Null: this thread is no worker of a pool. */
+  /** Null if this thread is no worker of a pool. */
   worker: {
-    /** Takes what `worker(methods, options)` is given. */
+    /** Receives the arguments of `worker(methods, options)`. */
     register(methods: object | undefined, options: object | undefined): void
     emit(payload: unknown): void
   } | null
@@ -19,5 +19,5 @@ interface State {
 const key = Symbol.for('heddle.workerpool.state')
 const globals = globalThis as { [key]?: State }
 
-/** One for each thread, however often this module is loaded there. */
+/** One for each thread, even if this module is loaded twice. */
 export const state: State = (globals[key] ??= { worker: null })

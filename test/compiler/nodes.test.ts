@@ -12,14 +12,14 @@ import { outputOf, programFiles, readProgram } from './differential/programs.ts'
 import type { Play, Played } from './play.ts'
 
 const root = join(import.meta.dirname, '..', '..')
-/** Node 24 is installed by `npm test`; whoever runs this file alone may not have it. */
+/** `npm test` installs Node 24; it may be missing if this file runs alone. */
 const all = nodes(root).filter(({ path }) => existsSync(path))
-/** On this very Node the programs run in src/compiler/differential. */
+/** On this Node the programs run in test/compiler/differential. */
 const others = all.filter(({ name }) => name !== `Node ${process.version}`)
 
 let folder: string
 
-/** What this Node compiles, as the others get it: the runtime built for Node 20, and the programs as text. */
+/** This Node's output for the others: the runtime built for Node 20, and the programs as text. */
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'heddle-nodes-'))
   await build({
@@ -50,8 +50,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }))
 
 async function textOf(source: string, file: string): Promise<ModuleText> {
   if (file.endsWith('.cjs')) return { kind: 'script', file, body: source }
-  // `using` is newer than Node 20: whoever writes it for that has it taken out by a bundler, which leaves the
-  // rest alone.
+  // `using` is newer than Node 20. For that version a bundler removes it, and leaves the rest alone.
   const isNew = /^\s*using /m.test(source)
   const text = isNew ? (await transform(source, { target: 'node20', format: 'esm' })).code : source
   return { kind: 'module', file, body: moduleBody(text, file) }
@@ -68,7 +67,7 @@ function play(node: string): Promise<Played> {
 }
 
 test.each(others.length > 0 ? others : all)(
-  'what is compiled here runs on $name as it is written',
+  'programs compiled here behave on $name like plain ones',
   async ({ path }) => {
     const { programs, preemptions, differences } = await play(path)
     expect(differences).toEqual([])

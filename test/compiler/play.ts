@@ -1,6 +1,5 @@
 /**
- * Runs compiled programs as any Node would that has no compiler: reads them from a file, prints what went
- * differently.
+ * Runs compiled programs on a Node without the compiler: reads them from a file, and prints the differences.
  */
 import { readFileSync } from 'node:fs'
 import { type Program, runPlain, runTwin } from './differential/drive.ts'

@@ -1,9 +1,8 @@
 /**
- * Getters and setters that can run long. A read of a property is no call, and must not cost as much as one:
- * so only reads and assignments by a name under which this file has such an accessor are looked at. The
- * accessor runs to its end for all others. A private name belongs to the innermost class around it that
- * declares it. A computed one is known where it is a constant or a well-known symbol: then a read by the same
- * constant is looked at.
+ * Getters and setters that can run long. A property read must not cost as much as a call. So the compiler
+ * checks only reads and assignments whose name belongs to such an accessor of this file; in all others an
+ * accessor runs to its end. A private name belongs to the innermost class that declares it. A computed name
+ * is known if it is a constant or a well-known symbol.
  */
 import type { Analysis } from './analysis.ts'
 import type { ImplicitCall } from './construct.ts'
@@ -11,7 +10,7 @@ import type { Func } from './functions.ts'
 import type { Binding } from './scope.ts'
 import { bare, children, isClass, isWellKnownSymbol, keyName, type Node } from './syntax.ts'
 
-/** Names that lists, texts, functions and errors have: far too many reads would be looked at. */
+/** Names of common built-in properties. Checking every read of such a name would cost too much. */
 const common: ReadonlySet<string> = new Set(
   [
     Array,
@@ -31,28 +30,25 @@ const common: ReadonlySet<string> = new Set(
 
 type BindingOf = Analysis['bindingOf']
 
-/** Why an accessor cannot be resumed; null: it can be, where it is written out. */
+/** Why the accessor cannot be resumed, or null if it can. */
 export function accessorRefusal(
   { holder, kind, loops }: Func,
   isMarked: boolean,
   bindingOf: BindingOf,
 ): string | null {
-  const how = kind === 'getter' ? 'a read' : 'an assignment'
+  const accesses = kind === 'getter' ? 'reads' : 'assignments'
   if (holder === null || !isFoundByKey(holder, bindingOf)) {
-    return `${how} that calls it is not found by its name`
+    return `its name does not identify the ${accesses} that call it`
   }
   const name = keyName(holder)
   if (name !== null && common.has(name)) {
-    return `too many things have a \`${name}\` for ${how} of each to be looked at`
+    return `\`${name}\` is too common a name to check all ${accesses} of it`
   }
-  if (loops.length === 0 && !isMarked) return `${how} of a property is looked at only for accessors that loop`
+  if (loops.length === 0 && !isMarked) return `${accesses} are checked only for accessors that loop`
   return null
 }
 
-/**
- * Whether accesses that may call the accessor can be told from others: by what its name is, or is computed
- * from.
- */
+/** True if the name or the computed key of the accessor identifies the accesses that may call it. */
 export function isFoundByKey(holder: Node, bindingOf: BindingOf): boolean {
   if (holder.key.type === 'PrivateIdentifier') return true
   return (
@@ -61,7 +57,7 @@ export function isFoundByKey(holder: Node, bindingOf: BindingOf): boolean {
   )
 }
 
-/** A name, a constant that holds one, or a well-known symbol; null for any other. */
+/** A name, a constant that holds a name, or a well-known symbol; null for any other key. */
 type Key = string | Binding | null
 
 function keyOf(key: Node, computed: boolean, bindingOf: BindingOf): Key {
@@ -76,7 +72,7 @@ function keyOf(key: Node, computed: boolean, bindingOf: BindingOf): Key {
 }
 
 type Accessors = Map<Key, Func[]>
-/** The private names of a class: all, and those that are such accessors. */
+/** The private names of a class: all of them, and those of the selected accessors. */
 interface Privates extends Record<'getters' | 'setters', Accessors> {
   readonly all: ReadonlySet<Key>
 }
@@ -88,7 +84,7 @@ interface Access {
   readonly targets: readonly Func[]
 }
 
-/** The accesses that may call one of the accessors that are meant. */
+/** The accesses that may call one of the accessors for which `isMeant` is true. */
 function accessesOf(
   { funcs, funcOf, program, bindingOf, root }: Analysis,
   isMeant: (func: Func) => boolean,
@@ -149,7 +145,7 @@ function privatesOf({ body }: Node, funcOf: Analysis['funcOf'], isMeant: (func: 
   return found
 }
 
-/** Enters the accessors that each function may run among what it makes: what they cost, it costs. */
+/** Adds the accessors that each function may run to its implicit calls, so that their cost counts. */
 export function addAccessors(analysis: Analysis, made: Map<Func, ImplicitCall[]>): void {
   const { reads, writes } = accessesOf(
     analysis,
@@ -162,7 +158,7 @@ export function addAccessors(analysis: Analysis, made: Map<Func, ImplicitCall[]>
   }
 }
 
-/** The reads and the assignments that may call an accessor of this file that unwinds. */
+/** The reads and assignments that may call an accessor of this file which unwinds. */
 export class AccessorUses {
   readonly reads: ReadonlySet<Node>
   readonly writes: ReadonlySet<Node>
@@ -174,7 +170,7 @@ export class AccessorUses {
   }
 }
 
-/** True when a member that stands there is more than read: called, written, deleted, or part of a pattern. */
+/** True if the child is called, written, deleted or part of a pattern there, not only read. */
 function isTarget(parent: Node, child: Node): boolean {
   switch (parent.type) {
     case 'CallExpression':

@@ -1,12 +1,12 @@
 /**
- * Built-ins by other names: `const floor = Math.floor`, `var hasOwn = Object.prototype.hasOwnProperty`,
+ * Built-ins under other names: `const floor = Math.floor`, `var hasOwn = Object.prototype.hasOwnProperty`,
  * `Math = context.Math`.
  */
 import type { Analysis } from './analysis.ts'
 import { lightMethods, shortGlobals, shortNamespaces } from './builtins.ts'
 import { bare, type Node } from './syntax.ts'
 
-/** True when what is called is, by its name or by the one that it was given, a built-in that runs briefly. */
+/** True if the callee is a brief built-in, by its own name or by a name that the file gave it. */
 export function isBriefBuiltIn(callee: Node, analysis: Analysis): boolean {
   const node = bare(callee)
   if (node.type === 'Identifier') {
@@ -28,7 +28,7 @@ function isBriefMember(node: Node, analysis: Analysis): boolean {
   return except === undefined ? lightMethods.has(name) : !except.has(name)
 }
 
-/** The name of a global, or of a variable that was given the global of that name. */
+/** The name of a global, or of a variable that holds the global of the same name. */
 function builtInName(node: Node, analysis: Analysis): string | null {
   if (node.type !== 'Identifier') return null
   const binding = analysis.bindingOf.get(node) ?? null
@@ -37,7 +37,7 @@ function builtInName(node: Node, analysis: Analysis): string | null {
   return value !== null && isMember(value) && value.property.name === node.name ? node.name : null
 }
 
-/** What a variable is set to, once. */
+/** The value of a variable that is set once. */
 function valueOf(node: Node, { bindingOf }: Analysis): Node | null {
   const binding = bindingOf.get(node)
   return binding == null || binding.written || binding.init === null ? null : bare(binding.init)

@@ -24,7 +24,7 @@ export function analyze(program: Node, isModule: boolean): Analysis {
   return new Analyzer(program, isModule).run()
 }
 
-/** The walk. Each node is visited with the scope and the function that it stands in. */
+/** The walk. It visits each node with the scope and the function around it. */
 export class Analyzer {
   readonly #program: Node
   readonly #isModule: boolean
@@ -276,8 +276,8 @@ export class Analyzer {
   }
 
   /**
-   * Functions under computed names are made in an object of their own, which is spread where they stand: that
-   * one is another for `super`, and V8 puts accessors that follow a spread behind all else.
+   * A function under a computed name is made in a separate object, which is spread into the literal. So its
+   * `super` would be another object, and V8 moves accessors that follow a spread to the end.
    */
   #refuseUnnamed({ properties }: Node): void {
     const hasAccessor = properties.some(({ kind }: Node) => kind === 'get' || kind === 'set')
@@ -290,7 +290,7 @@ export class Analyzer {
     }
   }
 
-  /** An arrow's twin borrows `super` to read by, and no more. */
+  /** The twin of an arrow can only read `super`. */
   #refuseSuper(target: Node, func: Func): void {
     if (!func.isArrow || target.type !== 'MemberExpression' || target.object.type !== 'Super') return
     func.refuse('super', 'an arrow that assigns to `super` has no resumable form', target)
@@ -320,7 +320,7 @@ export class Analyzer {
     this.#refer(node, scope, func)
   }
 
-  /** What is called `yield` in sloppy code. */
+  /** `yield` as a name, in sloppy code. */
   refuseYield(name: Node, func: Func): void {
     if (name.name !== 'yield') return
     for (let at: Func | null = func; at !== null; at = at.parent) {
@@ -333,7 +333,7 @@ export class Analyzer {
     func.calls.push({ node, func, target: null, reach: 'unknown', plain: false, cost: 0 })
     if (callee.type === 'Identifier') {
       if (callee.name === 'eval') {
-        func.refuse('eval', '`eval` can reach into the function by name', node)
+        func.refuse('eval', '`eval` can use every variable of the function', node)
         this.#evals.push(scope)
       }
       this.#refer(callee, scope, func, false, true)
@@ -354,12 +354,12 @@ export class Analyzer {
     }
   }
 
-  /** The code puts a property on it under a name that it computes: perhaps a twin of its own making. */
+  /** The code sets a property under a computed name, perhaps a twin of its own. */
   #mayGetTwin(object: Node): void {
     if (object.type === 'Identifier') this.#decorated.add(object)
   }
 
-  /** A pattern's targets are writes, its defaults and computed keys are code. */
+  /** Visits a pattern: its targets are writes, its defaults and computed keys are code. */
   pattern(node: Node, scope: Scope, func: Func, write: boolean): void {
     switch (node.type) {
       case 'Identifier':

@@ -1,7 +1,4 @@
-/**
- * The bodies of functions and classes on the walk: each is a scope of its own, with code that runs on its
- * own.
- */
+/** Visits the bodies of functions and classes: each is a scope of its own. */
 import type { Analyzer } from './analyze.ts'
 import { Func, type FuncKind, kindOf } from './functions.ts'
 import { hoist } from './hoist.ts'

@@ -1,6 +1,6 @@
-/** What the compiler knows of the language's own functions. */
+/** Facts about the language's built-in functions. */
 
-/** Global functions that run none of our code for long. */
+/** Global functions that run the program's code only briefly, if at all. */
 export const shortGlobals: ReadonlySet<string> = new Set([
   'Number',
   'String',
@@ -25,7 +25,7 @@ export const shortGlobals: ReadonlySet<string> = new Set([
   'structuredClone',
 ])
 
-/** Global objects whose functions run none of our code for long, but for those named here. */
+/** Global objects whose functions run the program's code only briefly, except the functions listed here. */
 export const shortNamespaces: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ['Math', new Set<string>()],
   ['JSON', new Set<string>(['parse', 'stringify'])],
@@ -45,7 +45,9 @@ export const shortNamespaces: ReadonlyMap<string, ReadonlySet<string>> = new Map
   ['Intl', new Set<string>()],
 ])
 
-/** Methods that strings and numbers have and hardly anything else does: a function of only these is short. */
+/**
+ * Methods that few objects other than strings and numbers have. A function that calls only these is brief.
+ */
 export const shortMethods: ReadonlySet<string> = new Set([
   'charCodeAt',
   'charAt',
@@ -70,17 +72,17 @@ export const shortMethods: ReadonlySet<string> = new Set([
   'substr',
 ])
 
-/** Methods of this package that block: a call of one may be just that, whatever else a file calls so. */
+/**
+ * Blocking methods of heddle. A call of such a name may block, even if the file has its own methods of that
+ * name.
+ */
 export const blockingMethods: ReadonlySet<string> = new Set(
   'lock lockIfAvailable lockPi lockRead lockWrite upgrade acquire arrive wait waitv waitFor waitRequeuePi receive send join scope select sleep sleepOn suspend yieldNow'.split(
     ' ',
   ),
 )
 
-/**
- * Methods that built-ins have and that run briefly: a loop that calls only these looks at its safepoint less
- * often.
- */
+/** Brief methods of built-ins. A loop that calls only these checks its safepoint less often. */
 export const lightMethods: ReadonlySet<string> = new Set([
   ...shortMethods,
   'push',

@@ -1,6 +1,6 @@
 /**
- * Which functions are tasks, which of them can run long, and which get a resumable form. Knows nothing of how
- * that form is made.
+ * Decides which functions are tasks, which can run long, and which get a resumable form. It is independent of
+ * the lowering.
  */
 import { accessorRefusal, addAccessors, isFoundByKey } from './accessors.ts'
 import { type Analysis, globalName } from './analysis.ts'
@@ -16,11 +16,11 @@ import { isBuiltIn, typeOf } from './types.ts'
 import { bare, isFunction, isWellKnownSymbol, keyName, type Node } from './syntax.ts'
 
 interface ClassifyOptions {
-  /** Every function gets a resumable form, marked or not, short or not. */
+  /** Every function gets a resumable form, marked or not, brief or not. */
   everything: boolean
   /** Every function is marked, as if the module began with 'use task'. */
   whole?: boolean
-  /** What is known of the modules next to this one, in a package that is compiled whole. */
+  /** The costs of the imported modules, in a package that is compiled whole. */
   neighbour?: ModuleCostsLookup | undefined
 }
 
@@ -57,8 +57,8 @@ function name(func: Func): void {
 }
 
 /**
- * Getters and setters can be resumed where every access that may call one is written out: when all is
- * checked.
+ * Refuses kinds of functions that have no resumable form. Accessors have one in checker mode, where every
+ * access that may call one is rewritten.
  */
 function refuseUnsupported(func: Func, everything: boolean, { bindingOf }: Analysis): void {
   const { node, holder, owner } = func
@@ -68,7 +68,7 @@ function refuseUnsupported(func: Func, everything: boolean, { bindingOf }: Analy
     case 'getter':
     case 'setter': {
       const why = everything
-        ? 'it is not found by its name'
+        ? 'its name does not identify it'
         : accessorRefusal(func, isMarkedItself(func), bindingOf)
       if (why !== null) func.refuse(func.kind, why, holder ?? node)
       break
@@ -91,7 +91,7 @@ function refuseUnsupported(func: Func, everything: boolean, { bindingOf }: Analy
   if (holder?.type === 'MethodDefinition') {
     const decorated = [holder, ...node.params].some(({ decorators }) => (decorators?.length ?? 0) > 0)
     if (decorated) {
-      func.refuse('decorator', 'a decorator may put another function in the place of the method', holder)
+      func.refuse('decorator', 'a decorator may replace the method', holder)
     }
     const isAccessor = func.kind === 'getter' || func.kind === 'setter'
     const isKnown =
@@ -107,7 +107,11 @@ function refuseUnsupported(func: Func, everything: boolean, { bindingOf }: Analy
     }
   }
   if (func.isArrow && func.usesArguments && func.declaresArguments) {
-    func.refuse('arguments', '`arguments` is a variable here, and another thing in the resumable form', node)
+    func.refuse(
+      'arguments',
+      '`arguments` is a variable here, and would mean something else in the resumable form',
+      node,
+    )
   }
   if (func.isArrow && func.derived && (func.usesThis || func.usesSuper || func.usesTarget)) {
     func.refuse('derived-this', 'inside a derived constructor `this` may not exist yet', node)
@@ -118,7 +122,7 @@ function isMarkedItself({ node }: Func): boolean {
   return node.body?.type === 'BlockStatement' && markIn(node.body.body) !== undefined
 }
 
-/** A constructor unwinds, or stays plain: a generator cannot be called by `new`. */
+/** A constructor unwinds or stays plain, because `new` cannot call a generator. */
 function refuseConstructor(func: Func, everything: boolean): void {
   const { node, holder, owner } = func
   const place = holder ?? node
@@ -160,7 +164,7 @@ function mark({ program, funcs }: Analysis, all: boolean): void {
   }
 }
 
-/** Where a call goes, as far as the text tells. */
+/** Finds the target of a call, if the source shows it. */
 function aim(call: Call, analysis: Analysis): void {
   const { bindingOf, funcOf, ownMethods } = analysis
   const { node } = call
@@ -214,7 +218,7 @@ function known(call: Call, target: Func): void {
   call.reach = 'known'
 }
 
-/** A function is recursive when a chain of known calls leads from it to itself. */
+/** A function is recursive if a chain of known calls leads from it to itself. */
 function findRecursion(funcs: Func[], made: ReadonlyMap<Func, readonly ImplicitCall[]>): void {
   const next = (func: Func): Func[] => [
     ...func.calls.flatMap(({ target }) => (target === null ? [] : [target])),
@@ -231,7 +235,8 @@ function isOutermost({ kind, parent }: Func): boolean {
 }
 
 function choose({ program, funcs }: Analysis, everything: boolean): void {
-  // Where the module says so itself, what it gives away may be made a task, short or not.
+  // If the module itself has the directive, its outermost functions get a resumable form even if they are
+  // brief.
   const isAsked = markIn(program.body) !== undefined
   for (const func of funcs) {
     if (func.kind === 'module') continue
@@ -239,7 +244,7 @@ function choose({ program, funcs }: Analysis, everything: boolean): void {
     if (func.mark === null) func.why = 'not marked'
     else if (refusal !== undefined) func.why = refusal.why
     else if (func.exporting && !everything && func.mark !== 'function') {
-      func.why = 'it hands out exports, in a form that Node knows by its text'
+      func.why = 'Node recognizes its text as an export of a CommonJS module'
     } else if (everything || func.mark === 'function') {
       func.twin = true
       func.why = everything ? 'checked' : "marked with 'use task'"

@@ -1,11 +1,11 @@
-/** `new`: which constructor it runs, as far as the text tells. */
+/** `new`: the constructor that it runs, if the source shows it. */
 import type { Analysis } from './analysis.ts'
 import type { Call, Func } from './functions.ts'
 import { bare, isClass, isFunction, type Node } from './syntax.ts'
 
 /**
- * What `new` runs: a constructor of this file; `'short'`, nothing that can be resumed; or null, which is
- * anything. Names that no scope declares are the language's own.
+ * The constructor or class of this file that `new` runs; `'short'` if it cannot be resumed, null if unknown.
+ * Names that no scope declares are built-ins.
  */
 export function constructedBy(node: Node, { bindingOf }: Analysis): Func | Node | 'short' | null {
   const callee = bare(node.callee)
@@ -19,16 +19,16 @@ export function constructedBy(node: Node, { bindingOf }: Analysis): Func | Node 
   return init !== null && isClass(init) && (binding.kind === 'const' || binding.kind === 'let') ? init : null
 }
 
-/** The function that `new` runs, where it is one of this file; the rest as above. */
+/** The function that `new` runs; `'short'` and null as above. */
 export function constructorOf(node: Node, analysis: Analysis): Func | 'short' | null {
   const made = constructedBy(node, analysis)
   if (made === null || made === 'short' || !('type' in made)) return made as Func | 'short' | null
   const own = constructorIn(made)
-  // A class without a constructor of its own has nothing that could be entered again.
+  // A class without its own constructor has no code to enter again.
   return own === null ? 'short' : (analysis.funcOf.get(own) ?? 'short')
 }
 
-/** The function of a class that is its constructor. */
+/** The constructor function of a class. */
 export function constructorIn(node: Node): Node | null {
   for (const element of node.body.body as Node[]) {
     if (element.type === 'MethodDefinition' && element.kind === 'constructor' && isFunction(element.value)) {
@@ -38,25 +38,20 @@ export function constructorIn(node: Node): Node | null {
   return null
 }
 
-/** True for `new` of something that may unwind. */
+/** True if `new` may run a constructor that unwinds. */
 export function constructStops(node: Node, analysis: Analysis): boolean {
   const target = constructorOf(node, analysis)
   if (target === 'short') return false
   return target === null || (target.twin && target.long)
 }
 
-/**
- * The constructor that `super(…)` runs in this one: of this file, nothing that can be resumed, or anything.
- */
+/** The constructor that `super(…)` runs in this one; `'short'` and null as above. */
 export function superConstructorOf({ owner }: Func, analysis: Analysis): Func | 'short' | null {
   const parent = owner?.superClass ?? null
   return parent === null ? 'short' : constructorOf({ ...parent, callee: parent }, analysis)
 }
 
-/**
- * True for `super(…)` of something that may unwind, in the constructor of a class that has a name to be known
- * by.
- */
+/** True if `super(…)` may unwind. The class needs a name, by which the constructor finds it. */
 export function superStops({ node, func }: Call, analysis: Analysis): boolean {
   if (node.callee?.type !== 'Super' || func.kind !== 'constructor') return false
   const name: string | undefined = func.owner?.id?.name
@@ -66,7 +61,7 @@ export function superStops({ node, func }: Call, analysis: Analysis): boolean {
   return target === null || (target !== 'short' && target.twin && target.long)
 }
 
-/** A constructor, or an accessor, of this file that a function runs, and where. */
+/** A constructor or an accessor of this file that a function runs without a call expression. */
 export interface ImplicitCall {
   readonly node: Node
   readonly target: Func

@@ -1,4 +1,4 @@
-/** What is called plainly in a package that is compiled whole, and what that leaves right. */
+/** Calls that stay plain in a package that is compiled whole, and the correctness of the result. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { setSafepointFlag } from '../../coroutine/core/coroutine.ts'
 import { compile } from '../compile.ts'
@@ -123,7 +123,7 @@ describe('a function is long', () => {
   })
 })
 
-describe('a method from outside, of a name that the package uses for brief ones,', () => {
+describe('a method from another package, under the name of a brief method of this one,', () => {
   const source = `
     export class Shape { area() { return 1 } }
     export function total(shapes) {
@@ -134,7 +134,7 @@ describe('a method from outside, of a name that the package uses for brief ones,
   const other = `export class Long { area() { let n = 0; for (let i = 0; i < 1000; i++) n += step(i); return n } }
     function step(i) { let k = 0; while (k < i % 3) k++; return k }`
 
-  test('gives the right result, and is not stopped inside', () => {
+  test('returns the right result, and is not preempted inside', () => {
     const { Shape, total } = load(source)
     const { Long } = load(other)
     const plain = [0, 1, 2].map(k => new (k === 1 ? Long : Shape)())
@@ -146,7 +146,7 @@ describe('a method from outside, of a name that the package uses for brief ones,
     expect(preemptions).toBeLessThan(10)
   })
 
-  test('may call back: what it calls does not unwind into it', () => {
+  test('may call back: its callee does not unwind into it', () => {
     const { Shape, total } = load(source)
     const wrapped = { area: () => total([new Shape(), new Shape()]) * 2 }
     const { value } = preemptEverywhere(total, [[wrapped, new Shape(), wrapped]])

@@ -1,13 +1,12 @@
 /**
- * Which functions can run long. In a package that is compiled whole each function has a cost: that of what
- * its calls lead to, times the turns of the loops around them. One that comes around to itself, has a loop
- * whose turns the text does not count, or costs more than `brief_calls`, is long. Elsewhere every loop
- * counts, and every call of what is unknown.
+ * Decides which functions can run long. In a package that is compiled whole, each function has a cost: the
+ * cost of its calls, times the turns of the loops around them. A function is long if it is recursive, if it
+ * has a loop whose number of turns is unknown, or if it costs more than `brief_calls`. In other files, every
+ * loop and every call of an unknown function makes a function long.
  *
- * In such a package `x.size()` leads to the functions that the file itself gives the name `size`, where it
- * gives that to nothing else. Where all of them are brief the call is a plain one. A function of that name
- * that comes from outside is then called without the permission to unwind: its result is the same, and
- * nothing stops it on its way.
+ * In such a package, `x.size()` calls the functions that the file stores under `size`, if it stores only
+ * functions there. If all of them are brief, the call stays plain. A function of that name from another file
+ * is then called without the permission to unwind: its result is the same, but it is not preempted.
  */
 import type { Analysis } from './analysis.ts'
 import { blockingMethods, shortMethods } from './builtins.ts'
@@ -19,12 +18,12 @@ import type { Call, Func } from './functions.ts'
 import { type Methods, methodsOf } from './methods.ts'
 import { bare, contains, isFunction, type Node, walk } from './syntax.ts'
 
-/** So many calls are brief: some ten microseconds. */
+/** A function that leads to at most this many calls is brief: about ten microseconds. */
 const briefCalls = 1_000
-/** What a call of a built-in is worth that has to go over a list or a text. */
+/** The cost of a built-in that walks over a list or a string. */
 const lightCalls = 4
 
-/** What each function costs, and what each method's name stands for. */
+/** The cost of each function, and the functions behind each method name. */
 export interface Costs {
   readonly costs: ReadonlyMap<Func, number>
   readonly methods: Methods
@@ -32,7 +31,7 @@ export interface Costs {
 
 const noMethods: Methods = new Map()
 
-/** Fills in `long` and, in a package that is compiled whole, which calls of unknown methods are plain. */
+/** Sets `long` and, in a package that is compiled whole, the calls of unknown methods that stay plain. */
 export function findLong(
   analysis: Analysis,
   whole: boolean,
@@ -67,7 +66,7 @@ export function findLong(
   return { costs, methods }
 }
 
-/** Where a call leads: functions of the file, and what it costs to go elsewhere. */
+/** The functions of the file that a call can reach, and the cost of its other targets. */
 interface CallTargets {
   readonly funcs: readonly Func[]
   readonly cost: number
@@ -85,7 +84,7 @@ function knownTargets({ funcs }: Analysis, cost: number): Map<Call, CallTargets>
   return ways
 }
 
-/** Where calls lead, as far as the file and its neighbours tell. */
+/** The targets of each call, as far as the file and its imports show them. */
 function targetsOf(
   analysis: Analysis,
   methods: Methods,
@@ -110,8 +109,8 @@ function targetsOf(
 }
 
 /**
- * True for a function that calls the method of this name of something else, whatever happens: it would never
- * end if that led around to it.
+ * True if the function always calls the method of this name on another object. That call cannot lead back to
+ * it, or it would never end.
  */
 function delegates({ node }: Func, name: string): boolean {
   const statements: Node[] = node.body?.type === 'BlockStatement' ? node.body.body : []
@@ -136,13 +135,13 @@ function mayLeave(statement: Node): boolean {
   return found
 }
 
-/** What only hands a call on leads to the function that does the work, and not around to itself. */
+/** A function that only delegates leads to the functions that do the work, not to itself. */
 function withoutDelegates(way: CallTargets, func: Func, name: string): CallTargets {
   if (!way.funcs.includes(func) || !delegates(func, name)) return way
   return { ...way, funcs: way.funcs.filter(other => !delegates(other, name)) }
 }
 
-/** The function that is called: `f` in `f.call(…)` and `f.apply(…)`. */
+/** The called function: `f` in `f.call(…)` and `f.apply(…)`. */
 function calledBy(callee: Node): Node {
   if (callee.type !== 'MemberExpression' || callee.computed || callee.object.type === 'Super') return callee
   const { name } = callee.property
@@ -151,7 +150,7 @@ function calledBy(callee: Node): Node {
   return isNamed && (name === 'call' || name === 'apply') ? object : callee
 }
 
-/** Where a method of that name leads; null: perhaps anywhere. */
+/** The targets of a method of that name, or null if they are unknown. */
 function methodTargets(
   name: string,
   light: boolean,
@@ -201,10 +200,7 @@ function costOfCall(call: Call, way: CallTargets | undefined, costs: ReadonlyMap
   return call.reach === 'short' || isShort ? 0 : Number.POSITIVE_INFINITY
 }
 
-/**
- * How many turns a loop of the function has that counts from one number to another; without end where the
- * text does not say.
- */
+/** The number of turns of a loop that counts from one number to another; infinite if unknown. */
 function turnsOf(loop: Node, func: Func, { bindingOf }: Analysis): number {
   const none = Number.POSITIVE_INFINITY
   const { type, init, test, update } = loop
@@ -219,8 +215,7 @@ function turnsOf(loop: Node, func: Func, { bindingOf }: Analysis): number {
   const step = stepOf(update, counter.name)
   const binding = bindingOf.get(counter)
   if (start === null || step === null || binding == null || binding.volatile) return none
-  // The loop's own step is all that moves it while the loop runs: other loops of the function may use it
-  // before and after.
+  // Inside the loop only its own update changes the counter. Other loops of the function may use the counter.
   const isElsewhere = (node: Node): boolean =>
     contains(update, node) || contains(init, node) || !contains(loop, node)
   const isOwn = binding.references.every(
@@ -231,7 +226,7 @@ function turnsOf(loop: Node, func: Func, { bindingOf }: Analysis): number {
   return turns >= 0 ? turns : none
 }
 
-/** Where the head of a loop begins to count: `let i = 0`, `i = 0`, or one of several such. */
+/** The initial value of the counter: `let i = 0`, `i = 0`, or one of several such parts. */
 function startOf(init: Node, counter: string): Node | null {
   if (init.type === 'VariableDeclaration')
     return init.declarations.find(({ id }: Node) => id.name === counter)?.init ?? null
@@ -242,10 +237,7 @@ function startOf(init: Node, counter: string): Node | null {
     : null
 }
 
-/**
- * A number of the text, or a variable that is never anything else. A `var` that has no value yet ends a
- * count.
- */
+/** A number literal, or a variable that always holds one. A `var` that is not set yet ends the loop early. */
 function numberOf(node: Node, bindingOf: Analysis['bindingOf']): number | null {
   if (node.type === 'Literal') return typeof node.value === 'number' ? node.value : null
   const binding = node.type === 'Identifier' ? bindingOf.get(node) : null

@@ -1,5 +1,6 @@
 /**
- * Functions in groups that come around to each other, by Tarjan: a group stands behind all that it leads to.
+ * Groups of functions that call each other (strongly connected components, by Tarjan). Each group follows the
+ * groups that it calls.
  */
 import type { Func } from './functions.ts'
 

@@ -1,17 +1,15 @@
-/** What marks a function or a module, and by which lowering it asks to be made resumable. */
+/** The directives that mark a function or a module, and the lowering that they name. */
 import { directives, type Node } from './syntax.ts'
 
-/** By unwinding, or as a generator. */
 export type LoweringName = 'frames' | 'generator'
 
-/** `'use task'`, with or without the name of a lowering behind it. */
+/** `'use task'`, with or without the name of a lowering. */
 export function isTaskDirective(directive: unknown): boolean {
   return directive === 'use task' || directive === 'use task frames' || directive === 'use task generator'
 }
 
 /**
- * The directive that marks a body: which lowering it names, null when it names none; undefined when there is
- * none.
+ * The lowering that the directive of a body names, or null if it names none; undefined without a directive.
  */
 export function markIn(body: Node[]): LoweringName | null | undefined {
   for (const { directive } of directives(body)) {

@@ -1,7 +1,4 @@
-/**
- * What a module of a package that is compiled whole tells those that import it: which of its functions are
- * brief.
- */
+/** The costs of the functions that a module exports, in a package that is compiled whole. */
 import type { Analysis } from './analysis.ts'
 import { analyze } from './analyze.ts'
 import { type ModuleCosts, wholeExport } from './importedcosts.ts'
@@ -13,7 +10,7 @@ import { Lines } from '../output/lines.ts'
 import { isTooDeep, parse } from './parse.ts'
 import { bare, isFunction, type Node, walk } from './syntax.ts'
 
-/** Null: the text cannot be read. */
+/** Null if the text cannot be parsed. */
 export function exportedCosts(source: string, file: string): ModuleCosts | null {
   if (isTooDeep(source)) return null
   const reporter = new Reporter(file, new Lines(source))
@@ -75,7 +72,7 @@ function exportedByAssignment(analysis: Analysis, give: Give): void {
     const { left } = node
     let right = bare(node.right)
     while (right.type === 'AssignmentExpression') right = bare(right.right)
-    // `exports.a = exports.b = void 0` says that they will be there.
+    // `exports.a = exports.b = void 0` only declares the names.
     if (right.type === 'UnaryExpression' && right.operator === 'void') return
     if (left.type !== 'MemberExpression' || left.computed) return
     if (isExports(left.object)) give(left.property.name, functionAt(analysis, right))

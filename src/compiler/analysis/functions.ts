@@ -1,4 +1,4 @@
-/** A function as the compiler sees it: what it is, what it does, and which forms it gets. */
+/** A function of the source, and the facts that the analysis finds about it. */
 import type { LoweringName } from './directive.ts'
 import type { Binding } from './scope.ts'
 import type { Node } from './syntax.ts'
@@ -18,25 +18,28 @@ export type FuncKind =
  * How a function became a task.
  *   function   its own directive
  *   module     the module's directive
- *   inherited  it is made inside one that is a task by its own directive
+ *   inherited  it is made inside a function with its own directive
  */
 type Mark = 'function' | 'module' | 'inherited'
 
 export interface Call {
   node: Node
   func: Func
-  /** The one function that this call can reach, where that is known. */
+  /** The only function that this call can reach, if it is known. */
   target: Func | null
   /**
    * known    `target` is set
-   * short    a built-in that runs no code of ours
-   * light    a method whose name is a built-in's that runs briefly; tested at run time all the same
-   * unknown  anything
+   * short    a built-in that runs none of the program's code
+   * light    a method that has the name of a brief built-in; the call still checks the callee at run time
+   * unknown  any other
    */
   reach: 'known' | 'short' | 'light' | 'unknown'
-  /** Called as it is, though it is not known for sure: all that the file calls so is brief. See cost.ts. */
+  /**
+   * True if the call stays plain although its target is not certain: all methods of that name are brief. See
+   * cost.ts.
+   */
   plain: boolean
-  /** What such a call, or one of a function that cannot run long, leads to: so many calls. See cost.ts. */
+  /** The estimated number of calls that this call leads to. See cost.ts. */
   cost: number
 }
 
@@ -50,50 +53,53 @@ export class Func {
   readonly node: Node
   readonly parent: Func | null
   readonly kind: FuncKind
-  /** The property or method definition, or the class element, that this function is the value of. */
+  /** The property, method definition or class element whose value is this function. */
   holder: Node | null = null
-  /** The class whose body this is an element of. */
+  /** The class that contains this element. */
   owner: Node | null = null
   name = ''
   binding: Binding | null = null
-  /** For a named function expression, its own name inside itself. */
+  /** The binding of a named function expression inside itself. */
   self: Binding | null = null
   mark: Mark | null = null
-  /** The lowering that its directive names, or that of what it stands in. */
+  /** The lowering that its directive, or that of the code around it, names. */
   asked: LoweringName | null = null
   strict = false
-  /** The derived class's constructor, or an arrow in it: `this` may not exist yet. */
+  /** In the constructor of a derived class, or in an arrow inside it, `this` may not exist yet. */
   derived = false
 
   readonly loops: Node[] = []
   readonly calls: Call[] = []
   readonly inner: Func[] = []
   readonly refusals: Refusal[] = []
-  /** Its uses of `new`. */
+  /** Its `new` expressions. */
   readonly constructs: Node[] = []
-  /** What the function, or an arrow inside it, takes from its caller. */
+  /** Set if the function, or an arrow inside it, uses these. */
   usesThis = false
   usesArguments = false
   usesTarget = false
   usesSuper = false
-  /** The same, by an arrow inside: an arrow's twin is no arrow, so its host lends these out by name. */
+  /**
+   * Set if an arrow inside uses these. The twin of an arrow is no arrow, so the function around it passes
+   * them by name.
+   */
   capturesThis = false
   capturesArguments = false
   capturesTarget = false
   capturesSuper = false
 
-  /** It uses a variable that the code calls `arguments`. */
+  /** It uses a variable named `arguments`. */
   declaresArguments = false
 
-  /** Node knows it by its text: it hands out what a CommonJS module exports. */
+  /** Node recognizes the function by its text: it returns or copies the exports of a CommonJS module. */
   exporting = false
 
-  /** Its text is used by other code: it is left as it was written. */
+  /** Other code uses the text of the function, so it stays as written. */
   isText = false
 
   recursive = false
   long = false
-  /** Gets a resumable form. */
+  /** True if it gets a resumable form. */
   twin = false
   why = ''
 
@@ -116,7 +122,7 @@ export class Func {
     return this.node.generator === true
   }
 
-  /** The function that gives an arrow its `this`. */
+  /** The function whose `this` an arrow uses; of any other function, itself. */
   get host(): Func {
     return this.isArrow && this.parent !== null ? this.parent.host : this
   }
@@ -126,7 +132,7 @@ export class Func {
   }
 }
 
-/** What kind of function a property, or an element of a class, has for its value. */
+/** The kind of function that is the value of a property or a class element. */
 export function kindOf({ type, kind, method, value }: Node): FuncKind {
   if (kind === 'constructor') return 'constructor'
   if (kind === 'get') return 'getter'

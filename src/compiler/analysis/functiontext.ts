@@ -1,14 +1,15 @@
 /**
- * Functions whose text is used: a worker is given it, or another function is made of it, out of reach of what
- * compiled code imports. So the text must be the one that was written. Only a use in the same file is found.
+ * Functions whose text the program uses, for example to pass it to a worker or to make another function.
+ * There the imports of compiled code do not exist, so the text must stay as written. Only uses in the same
+ * file are found.
  */
 import type { Analysis } from './analysis.ts'
 import type { Func } from './functions.ts'
 import { bare, isFunction, type Node, walk } from './syntax.ts'
 
 /**
- * Refuses each function of this file that is made into text, and what is inside of it. One that is marked
- * itself stays a task.
+ * Refuses each function of this file that is converted to text, and the functions inside it. A function with
+ * its own directive stays a task.
  */
 export function refuseFunctionTexts(
   { texts, bindingOf, funcOf }: Analysis,
@@ -33,10 +34,7 @@ function functionOf(
   return binding.init === null ? undefined : funcOf.get(bare(binding.init))
 }
 
-/**
- * True when the function uses nothing of the functions around it, whose variables may go by other names when
- * they are compiled.
- */
+/** True if the function uses no variable of the functions around it: compilation may rename those. */
 function isSelfContained(func: Func, bindingOf: Analysis['bindingOf']): boolean {
   if (func.parent?.kind === 'module') return true
   if (func.isArrow && (func.usesThis || func.usesArguments || func.usesTarget || func.usesSuper)) return false
@@ -54,6 +52,6 @@ function isInside(func: Func, outer: Func): boolean {
 }
 
 function refuse(func: Func): void {
-  func.refuse('text', 'its text is used, and would be another if it were compiled', func.node)
+  func.refuse('text', 'the program uses its text, which compilation would change', func.node)
   for (const inner of func.inner) refuse(inner)
 }

@@ -1,13 +1,10 @@
-/** What a statement list declares before it runs. */
+/** Declarations that take effect before a statement list runs. */
 import type { Analysis } from './analysis.ts'
 import type { Func } from './functions.ts'
 import type { BindingKind, Scope } from './scope.ts'
 import { boundNames, children, isErased, isFunction, type Node } from './syntax.ts'
 
-/**
- * Declares what stands directly in a statement list: functions, classes, `let`, `const`; and `var` from
- * below.
- */
+/** Declares the functions, classes, `let` and `const` of a statement list, and each `var` inside it. */
 export function hoist(body: Node[], scope: Scope, func: Func, bindingOf: Analysis['bindingOf']): void {
   for (const statement of body) declareStatement(statement, scope, func, bindingOf)
   if (scope.holdsVar) for (const statement of body) hoistVar(statement, scope, bindingOf)
@@ -48,7 +45,7 @@ function declareStatement(outer: Node, scope: Scope, func: Func, bindingOf: Anal
   }
 }
 
-/** Declares what a `var`, `let` or `const` names. */
+/** Declares the names of a `var`, `let` or `const`. */
 export function declarePatterns(declaration: Node, scope: Scope, bindingOf: Analysis['bindingOf']): void {
   const kind: BindingKind = /^(?:var|let|const)$/.test(declaration.kind) ? declaration.kind : 'other'
   for (const { id, init } of declaration.declarations) {
@@ -64,7 +61,7 @@ function hoistVar(node: Node, scope: Scope, bindingOf: Analysis['bindingOf']): v
   if (isFunction(node) || node.type === 'StaticBlock' || node.type === 'TSModuleBlock') return
   if (node.type === 'ClassDeclaration' || node.type === 'ClassExpression') return
   if (node.type === 'VariableDeclaration' && node.kind === 'var') declarePatterns(node, scope, bindingOf)
-  // `if (x) function f() {}`, in sloppy code: run, it writes a variable of the function around it.
+  // Sloppy code: `if (x) function f() {}` writes a variable of the function around it.
   if (node.type === 'IfStatement') {
     for (const branch of [node.consequent, node.alternate]) {
       if (branch?.type !== 'FunctionDeclaration') continue

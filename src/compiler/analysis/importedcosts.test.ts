@@ -1,4 +1,4 @@
-/** What a module takes for granted of those next to it, in a package that is compiled whole. */
+/** The costs of imported functions, in a package that is compiled whole. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { exportedCosts } from './exportedcosts.ts'
 import { compile } from '../compile.ts'
 import { importedCostsOf } from '../loading/neighbours.ts'
 
-/** The form of `work`, beside a module `./next.js` of this text. */
+/** The form of `work`, beside a module `./next.js` with this text. */
 function formOfWork(source: string, next: string, extension: string): string {
   const neighbour = (specifier: string) =>
     specifier === './next.js' ? exportedCosts(next, `/next${extension}`) : null
@@ -59,7 +59,7 @@ describe.each(Object.keys(modules) as (keyof typeof modules)[])('a brief functio
   })
 })
 
-test('a default export and what is exported instead of an object are found', () => {
+test('a default export and a whole CommonJS export are found', () => {
   expect(
     formOfWork(
       `import one from './next.js'; export function work() { return one() }`,
@@ -76,7 +76,7 @@ test('a default export and what is exported instead of an object are found', () 
   ).toBe('plain')
 })
 
-test('a method is brief only if it is so in every module that is imported, and in the file itself', () => {
+test('a method is brief only if it is brief in every imported module and in the file itself', () => {
   const source = `import { Cursor } from './next.js'; export function work(cursor) { return cursor.peek() }`
   const brief = 'export class Cursor { peek() { return this.at } }'
   const long = `${brief}; export class Other { peek(f) { return f() } }`
@@ -85,13 +85,13 @@ test('a method is brief only if it is so in every module that is imported, and i
   expect(formOfWork(`${source}; class Own { peek() { for (;;) this.f() } }`, brief, '.mjs')).toBe('twin')
 })
 
-test('a built-in name of a method that is long next door is looked at', () => {
+test('a call of a built-in name is checked if an imported module has a long method of that name', () => {
   const source = `import './next.js'; export function work(map) { return map.get(1) }`
   expect(formOfWork(source, '', '.mjs')).toBe('plain')
   expect(formOfWork(source, 'export class Lazy { get(k) { return this.make(k) } }', '.mjs')).toBe('twin')
 })
 
-test('a variable that is set again is not known', () => {
+test('an import in a variable that is reassigned is unknown', () => {
   const source = `let { one } = require('./next.js'); exports.work = function work(a) { return one(a) }`
   expect(formOfWork(source, scripts['exports.one ='], '.cjs')).toBe('plain')
   const again = `${source}; exports.set = x => { one = x }`
@@ -102,7 +102,7 @@ describe('files', () => {
   const folder = mkdtempSync(join(tmpdir(), 'heddle-beyond-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  test('are found as Node finds them, and what cannot be read tells nothing', () => {
+  test('are found as Node finds them, and an unreadable one has no costs', () => {
     writeFileSync(join(folder, 'a.js'), 'exports.one = x => x')
     writeFileSync(join(folder, 'broken.js'), 'exports.one = x => {')
     const neighbour = importedCostsOf(join(folder, 'main.js'))

@@ -1,27 +1,26 @@
 /**
- * What a file may take for granted of the modules next to it, which it imports by a relative path: which of
- * their functions and methods are brief. A wrong guess costs a chance to preempt and nothing else, as in
- * cost.ts.
+ * The costs of functions and methods in the modules that a file imports by a relative path. A wrong guess
+ * only costs a chance to preempt (see cost.ts).
  */
 import type { Analysis } from './analysis.ts'
 import type { Binding } from './scope.ts'
 import { bare, type Node, walk } from './syntax.ts'
 
 /**
- * What a module tells those that import it. Costs are counted as in cost.ts; what is not brief has none, or
- * no end of it.
+ * The costs that a module reports to its importers, counted as in cost.ts. Functions that can run long have
+ * no entry, or an infinite cost.
  */
 export interface ModuleCosts {
-  /** By the name that it is exported under; `=` is what a CommonJS module exports instead of an object. */
+  /** By exported name; `=` is the value that a CommonJS module exports instead of an object. */
   readonly exports: ReadonlyMap<string, number>
-  /** By the name of the method. */
+  /** By method name. */
   readonly methods: ReadonlyMap<string, number>
 }
 
-/** Finds what the module under a specifier tells; null: nothing is known of it. */
+/** Returns the costs of the module under a specifier, or null if they are unknown. */
 export type ModuleCostsLookup = (specifier: string) => ModuleCosts | null
 
-/** The name of what is exported instead of an object. */
+/** The key of a CommonJS module's whole export. */
 export const wholeExport = '='
 
 export class ImportedCosts {
@@ -44,12 +43,12 @@ export class ImportedCosts {
     }
   }
 
-  /** What a method of this name costs there at most; undefined: none of these modules has one. */
+  /** The highest cost of a method of this name there; undefined if none of these modules has one. */
   method(name: string): number | undefined {
     return this.#methods.get(name)
   }
 
-  /** What a call costs whose callee is imported; undefined: it is not, or is not brief. */
+  /** The cost of a call whose callee is imported; undefined if it is not imported, or not brief. */
   imported(callee: Node): number | undefined {
     let node = bare(callee)
     if (node.type === 'SequenceExpression') node = bare(node.expressions.at(-1))
@@ -68,7 +67,9 @@ export class ImportedCosts {
     return specifier.startsWith('.') ? this.#neighbour(specifier)?.exports.get(name) : undefined
   }
 
-  /** Where a variable comes from: a module, and the name of the export; null for all of the module. */
+  /**
+   * The module that a variable comes from and the name of the export; the name is null for the whole module.
+   */
   #sourceOf(node: Node): { specifier: string; name: string | null } | null {
     const binding = this.#bindingOf.get(node)
     if (binding == null || binding.written) return null
@@ -112,7 +113,7 @@ function source(specifier: string, name: string): { specifier: string; name: str
   return { specifier, name }
 }
 
-/** The specifier of `require('…')`, also inside of a call that makes a namespace of it. */
+/** The specifier of `require('…')`, also inside a call that wraps the module in a namespace. */
 function requiredIn(node: Node): string | null {
   if (node.type !== 'CallExpression') return null
   const [first] = node.arguments as Node[]

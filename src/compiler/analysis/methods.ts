@@ -1,9 +1,9 @@
-/** Which functions a method's name can stand for, as far as one file tells. */
+/** The functions that a method name can mean in one file. */
 import type { Analysis } from './analysis.ts'
 import type { Func } from './functions.ts'
 import { bare, type Node, walk } from './syntax.ts'
 
-/** By name: the functions that a file gives to properties. Null: it gives the name to something else, too. */
+/** The functions that a file stores under each property name. Null if it also stores other values there. */
 export type Methods = ReadonlyMap<string, readonly Func[] | null>
 
 export function methodsOf({ program, funcOf, bindingOf }: Analysis): Methods {
@@ -43,7 +43,7 @@ export function methodsOf({ program, funcOf, bindingOf }: Analysis): Methods {
       default:
     }
   })
-  // Where nothing in the file takes its place, something outside does.
+  // A hook that the file never replaces is replaced by other code.
   for (const name of hooks) if (!methods.has(name)) methods.set(name, null)
   return methods
 }
@@ -64,7 +64,7 @@ function isNoFunction({ type, name }: Node): boolean {
   }
 }
 
-/** A function that does nothing, or throws: others are meant to put theirs in its place. */
+/** A function that does nothing, or only throws. Such a function is meant to be replaced. */
 function isHook({ node }: Func): boolean {
   if (node.body?.type !== 'BlockStatement') return false
   const [first] = node.body.body

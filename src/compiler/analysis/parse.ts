@@ -1,18 +1,15 @@
-/** Source text to syntax tree, in whichever of the languages the file is written. */
+/** Parses source text, in the language that the file name shows. */
 import { type OxcError as ParseError, parseSync } from 'oxc-parser'
 import type { Reporter } from '../output/diagnostics.ts'
 import type { Node } from './syntax.ts'
 
 export interface Parsed {
   program: Node
-  /** True: `import` and `export`; false: `require` and sloppy unless it says otherwise. */
+  /** True for an ES module; false for CommonJS, which is sloppy by default. */
   isModule: boolean
 }
 
-/**
- * A file without the query that a bundler has put behind its ending. A folder may have a `#` or a `?` in its
- * name.
- */
+/** The file name without the query that a bundler appended. Folder names may contain `#` or `?`. */
 export function withoutQuery(id: string): string {
   return id.replace(/(\.\w+)(?:\?.*|#[^/\\]*)$/s, '$1')
 }
@@ -27,12 +24,10 @@ function languageOf(file: string): Language {
   return 'jsx'
 }
 
-/**
- * The parser's stack is the thread's, and what overflows it ends the process: so deep text never gets there.
- */
+/** Deeper nesting would overflow the stack of the native parser and end the process. */
 const depthMost = 1500
 
-/** True when brackets are nested so deeply that no parser should see them. Counts those in strings too. */
+/** True if brackets are nested deeper than `most`. Brackets in strings count too. */
 export function isTooDeep(source: string, most: number = depthMost): boolean {
   let depth = 0
   for (let at = 0; at < source.length; at++) {
@@ -46,7 +41,7 @@ export function isTooDeep(source: string, most: number = depthMost): boolean {
 
 const options = { preserveParens: true, showSemanticErrors: false } as const
 
-/** The tree, or null after the syntax errors have been reported. */
+/** The tree, or null after it reported the syntax errors. */
 export function parse(source: string, file: string, reporter: Reporter): Parsed | null {
   const path = withoutQuery(file)
   const lang = languageOf(path)
@@ -70,7 +65,7 @@ export function parse(source: string, file: string, reporter: Reporter): Parsed 
   return { program: result.program as unknown as Node, isModule }
 }
 
-/** Reports the errors, and returns true when there are any. */
+/** Reports the errors. Returns true if there are any. */
 function reportAll(all: readonly ParseError[], reporter: Reporter): boolean {
   const errors = all.filter(({ severity }) => (severity as string) === 'Error')
   for (const error of errors) {
@@ -81,7 +76,7 @@ function reportAll(all: readonly ParseError[], reporter: Reporter): boolean {
   return errors.length > 0
 }
 
-/** Reports what is wrong with a text that parses: `with` in strict code, a name that is declared twice. */
+/** Reports the early errors of a text that parses: `with` in strict code, a name declared twice. */
 export function reportEarlyErrors(
   source: string,
   file: string,
@@ -92,8 +87,8 @@ export function reportEarlyErrors(
 }
 
 /**
- * The errors in a text. Also those that no parser finds without looking names up: a name that strict code
- * must not delete or assign, a jump without a target, a name that is declared twice.
+ * The errors in a text, including those that need scopes: a name that strict code must not delete or assign,
+ * a jump without a target, a name declared twice.
  */
 function earlyErrorsIn(source: string, file: string, isModule: boolean): readonly ParseError[] {
   const path = withoutQuery(file)
@@ -102,7 +97,7 @@ function earlyErrorsIn(source: string, file: string, isModule: boolean): readonl
   return parseSync(path, source, { ...options, showSemanticErrors: true, lang, sourceType } as never).errors
 }
 
-/** The first error in a text, or null. Makes no tree of it. */
+/** The first error in a text, or null. Builds no tree. */
 export function syntaxErrorIn(source: string, file: string, isModule: boolean): string | null {
   if (isTooDeep(source, 2 * depthMost)) return 'it is nested too deeply'
   const errors = earlyErrorsIn(source, file, isModule)

@@ -1,33 +1,32 @@
 /**
- * After the walk, when all declarations are known: what each name means, and which function it stands for.
+ * After the walk, when all declarations are known: resolves each name, and the function that it always means.
  */
 import type { Analysis } from './analysis.ts'
 import type { Func } from './functions.ts'
 import type { Binding, Scope } from './scope.ts'
 import type { Node } from './syntax.ts'
 
-/** A name that was used, and where. */
 export interface Use {
   node: Node
   scope: Scope
   func: Func
-  /** The function position of a call. */
+  /** True for the callee of a call. */
   callee: boolean
   write: boolean
 }
 
 interface Walked extends Pick<Analysis, 'bindingOf' | 'funcs' | 'scopeOf'> {
   uses: readonly Use[]
-  /** Objects that get properties under names that the code computes. */
+  /** Objects that get properties under computed names. */
   decorated: ReadonlySet<Node>
-  /** Where `eval` or `with` stands: it may write every variable that it sees. */
+  /** Scopes with `eval` or `with`, which may write every variable in scope. */
   evals: readonly Scope[]
 }
 
 export function resolve({ uses, decorated, evals, funcs, bindingOf, scopeOf }: Walked): void {
   for (const { node, scope, func, callee, write } of uses) {
     let binding = scope.find(node.name)
-    // Every function but an arrow has `arguments` of its own, whatever is called so outside.
+    // Every function except an arrow has its own `arguments`, which hides outer variables of that name.
     if (node.name === 'arguments' && binding !== null && binding.scope.func.host !== func.host) binding = null
     bindingOf.set(node, binding)
     binding?.refer({ node, func, callee, write })
@@ -45,7 +44,7 @@ export function resolve({ uses, decorated, evals, funcs, bindingOf, scopeOf }: W
   for (const func of funcs) aimNames(func, scopeOf)
 }
 
-/** Finds the names that can stand for this function and for no other. */
+/** Finds the names that always mean this function. */
 function aimNames(func: Func, scopeOf: Analysis['scopeOf']): void {
   const { node, binding, self } = func
   if (node.type === 'FunctionDeclaration' && node.id !== null) {
@@ -57,14 +56,11 @@ function aimNames(func: Func, scopeOf: Analysis['scopeOf']): void {
   } else if (binding !== null && !binding.written && isVariable(binding)) binding.target = func
   if (self === null) return
   if (self.written) {
-    func.refuse('self-assigned', 'the function assigns to its own name, which means nothing', node)
+    func.refuse('self-assigned', 'the function assigns to its own name, which has no effect', node)
   } else self.target = func
 }
 
-/**
- * A variable that is given its value where it is declared. A `var` may be called before that: then it is
- * undefined.
- */
+/** A variable that its declaration sets. A `var` may be called earlier; then it is undefined. */
 function isVariable({ kind, decorated }: Binding): boolean {
   return kind === 'const' || kind === 'let' || (kind === 'var' && !decorated)
 }

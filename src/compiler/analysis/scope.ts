@@ -1,4 +1,4 @@
-/** Names: which scope declares them, who reads and who writes them. */
+/** Scopes, the names that they declare, and the references to each name. */
 import type { Func } from './functions.ts'
 import type { Node } from './syntax.ts'
 
@@ -17,7 +17,7 @@ export type BindingKind =
 export interface Reference {
   node: Node
   func: Func
-  /** The function position of a call: the value goes nowhere else. */
+  /** True for the callee of a call: the value is used for nothing else. */
   callee: boolean
   write: boolean
 }
@@ -28,17 +28,17 @@ export class Binding {
   readonly scope: Scope
   readonly declarations: Node[] = []
   readonly references: Reference[] = []
-  /** The function that this name stands for, where it can stand for no other. */
+  /** The function that this name always means, if there is one. */
   target: Func | null = null
-  /** Where the initializer of a `let`, `const` or `var` is. */
+  /** The initializer of a `let`, `const` or `var`. */
   init: Node | null = null
-  /** The module that an import comes from. */
+  /** The specifier of the module that an import names. */
   from: string | null = null
-  /** What a `for (const … of …)` that declares it runs over. */
+  /** The iterable of the `for…of` that declares it. */
   iterates: Node | null = null
-  /** Gets properties under computed names: what it is called through is only known at run time. */
+  /** It gets properties under computed names, so its twin is known only at run time. */
   decorated = false
-  /** May be written by something that this analysis cannot see: eval, or a sloppy block function. */
+  /** Code that the analysis cannot see may write it: `eval`, or a function in a sloppy block. */
   volatile = false
 
   constructor(name: string, kind: BindingKind, scope: Scope) {
@@ -47,9 +47,8 @@ export class Binding {
     this.scope = scope
   }
 
-  /** True when something assigns to it. */
   assigned = false
-  /** True when a function other than the declaring one sees it. */
+  /** True if another function than the declaring one uses it. */
   captured = false
   #starts: readonly number[] | null = null
 
@@ -65,8 +64,8 @@ export class Binding {
   }
 
   /**
-   * True when a reference starts in this range of the source. Costs a search, not a walk: it is asked at
-   * every place.
+   * True if a reference starts in this range of the source. A binary search: it is called at every resume
+   * point.
    */
   isUsedIn(from: number, to: number): boolean {
     this.#starts ??= this.references.map(({ node }) => node.start).sort((left, right) => left - right)
@@ -85,7 +84,7 @@ export class Binding {
 export class Scope {
   readonly parent: Scope | null
   readonly func: Func
-  /** `var` lands here: the body of a function, a module, a static block. */
+  /** True if `var` declarations belong to this scope: a function body, a module, a static block. */
   readonly holdsVar: boolean
   readonly bindings: Map<string, Binding> = new Map()
 

@@ -1,7 +1,7 @@
-/** The shape of a syntax tree, and the few questions that every pass asks of it. */
+/** The nodes of a syntax tree, and basic questions about them. */
 import { visitorKeys } from 'oxc-parser'
 
-/** A node of the tree that the parser gives: ESTree, with TypeScript's and JSX's nodes. */
+/** A node of the parser's tree: ESTree, with the nodes of TypeScript and JSX. */
 export interface Node {
   type: string
   start: number
@@ -9,7 +9,7 @@ export interface Node {
   [key: string]: any
 }
 
-/** TypeScript nodes that hold code which runs; all others are types, and are copied without a look. */
+/** TypeScript nodes that contain code. All others are types, and are copied unread. */
 const runningTypeScript = new Set([
   'TSAsExpression',
   'TSSatisfiesExpression',
@@ -25,27 +25,25 @@ const runningTypeScript = new Set([
   'TSExportAssignment',
 ])
 
-/** True for what type stripping erases: annotations, interfaces, overloads, everything declared. */
+/** True for nodes that type stripping removes: annotations, interfaces, overloads, `declare`. */
 export function isErased(node: Node): boolean {
   if (node.type.startsWith('TS')) return !runningTypeScript.has(node.type) || node.declare === true
   if (node.declare === true) return true
   return node.type === 'ImportDeclaration' && node.importKind === 'type'
 }
 
-/** True for a function or a class that takes its name from where it stands. */
+/** True for a function or class that takes its name from its context. */
 export function isAnonymous(node: Node): boolean {
   return (isFunction(node) || node.type === 'ClassExpression') && node.id == null
 }
 
-/**
- * True for an assignment or a default that gives a function the name of its variable. `(x) = …` gives none.
- */
+/** True if the assignment or default names an anonymous function. `(x) = …` does not. */
 export function givesName({ start, left, operator }: Node): boolean {
   if (left.type !== 'Identifier' || left.start !== start) return false
   return operator === undefined || /^(?:=|&&=|\|\|=|\?\?=)$/.test(operator)
 }
 
-/** The children that hold code, in the order of their text. */
+/** The children that contain code, in source order. */
 export function children(node: Node): Node[] {
   const keys = visitorKeys[node.type]
   const found: Node[] = []
@@ -72,7 +70,7 @@ function addChild(found: Node[], child: any): void {
 
 const erasedTypes = new Map<string, boolean>()
 
-/** False for nearly every type: to look at the node itself costs far more. */
+/** A cheap test that is false for nearly every type, before the test of the node itself. */
 function mayBeErased(type: string): boolean {
   let known = erasedTypes.get(type)
   if (known === undefined) {
@@ -82,7 +80,7 @@ function mayBeErased(type: string): boolean {
   return known
 }
 
-/** Calls `visit` on the node and all below it; a visit that returns false is not followed further down. */
+/** Calls `visit` on the node and its descendants. A visit that returns false skips the node's children. */
 export function walk(node: Node, visit: (node: Node) => boolean | void): void {
   if (visit(node) === false) return
   for (const child of children(node)) walk(child, visit)
@@ -111,7 +109,7 @@ export function isLoop(node: Node): boolean {
   }
 }
 
-/** A statement without its labels, and those. */
+/** A statement without its labels, and the labels. */
 export function unlabeled(statement: Node): { labels: Node[]; inner: Node } {
   const labels: Node[] = []
   let inner = statement
@@ -126,12 +124,12 @@ export function isClass(node: Node): boolean {
   return node.type === 'ClassDeclaration' || node.type === 'ClassExpression'
 }
 
-/** True when the text of one stands inside that of the other. */
+/** True if the range of `inner` is within the range of `outer`. */
 export function contains(outer: Node, inner: Node): boolean {
   return inner.start >= outer.start && inner.end <= outer.end
 }
 
-/** The expression inside parentheses and TypeScript's assertions. */
+/** The expression inside parentheses and TypeScript assertions. */
 export function bare(node: Node): Node {
   let inner = node
   for (;;) {
@@ -150,7 +148,7 @@ export function bare(node: Node): Node {
   }
 }
 
-/** The directives that a function's body or a module begins with. */
+/** The directives at the start of a function body or module. */
 export function directives(body: Node[]): Node[] {
   const found: Node[] = []
   for (const statement of body) {
@@ -189,7 +187,7 @@ export function boundNames(pattern: Node | null, found: Node[] = []): Node[] {
   return found
 }
 
-/** The name of a property that is written out, or null for one that is computed. */
+/** The name of a property, or null if it is computed. */
 export function keyName(node: Node): string | null {
   const { key } = node
   if (node.computed) {
@@ -200,7 +198,7 @@ export function keyName(node: Node): string | null {
   return key.type === 'Literal' ? String(key.value) : null
 }
 
-/** `[Symbol.iterator]` and the like: as good as a written name. */
+/** `[Symbol.iterator]` and the like, which are as good as a fixed name. */
 export function isWellKnownSymbol(key: Node): boolean {
   return (
     key.type === 'MemberExpression' &&
@@ -210,7 +208,7 @@ export function isWellKnownSymbol(key: Node): boolean {
   )
 }
 
-/** A key that is not computed, as the word that it is; of a private name, what follows the `#`. */
+/** A key that is not computed, as text; a private name without its `#`. */
 export function wordOf(key: Node): string {
   return key.name ?? String(key.value)
 }

@@ -1,6 +1,6 @@
 /**
- * What kind of value an expression has, where the text shows it. A wrong annotation costs a chance to preempt
- * and nothing else: no output's meaning rests on this.
+ * The type of an expression, if the source shows it. A wrong annotation only costs a chance to preempt; the
+ * result of a program never depends on it.
  */
 import { type Analysis, globalName } from './analysis.ts'
 import type { Binding } from './scope.ts'
@@ -28,7 +28,7 @@ const constructed: ReadonlyMap<string, ValueType> = new Map([
   ['BigUint64Array', 'array'],
 ])
 
-/** Methods of these kinds of value that call nothing of ours. */
+/** Methods of these types that run none of the program's code. */
 const methods: Record<ValueType, ReadonlySet<string>> = {
   string: new Set(Object.getOwnPropertyNames(String.prototype).filter(name => !name.startsWith('replace'))),
   number: new Set(Object.getOwnPropertyNames(Number.prototype)),
@@ -44,7 +44,7 @@ const methods: Record<ValueType, ReadonlySet<string>> = {
   view: new Set(Object.getOwnPropertyNames(DataView.prototype).filter(name => /^[gs]et/.test(name))),
 }
 
-/** True when the method of such a value is a built-in that runs none of our code. */
+/** True if the method of this type is a built-in that runs none of the program's code. */
 export function isBuiltIn(type: ValueType, method: string): boolean {
   return methods[type === 'strings' ? 'array' : type].has(method)
 }
@@ -59,7 +59,7 @@ export function typeOf(expression: Node, analysis: Analysis): ValueType | null {
     case 'ArrayExpression':
       return 'array'
     case 'BinaryExpression': {
-      // Of large integers too: their methods run none of our code either.
+      // Also for bigints: their methods run none of the program's code either.
       if (/^(?:[-*/%&|^]|\*\*|<<|>>>?)$/.test(node.operator)) return 'number'
       if (node.operator !== '+') return null
       return typeOf(node.left, analysis) === 'string' || typeOf(node.right, analysis) === 'string'
@@ -89,7 +89,7 @@ const textFromText: ReadonlySet<string> = new Set(
   ),
 )
 
-/** What a method returns, for the methods that matter. */
+/** The return type of the methods that matter. */
 function resultOf({ object, property }: Node, analysis: Analysis): ValueType | null {
   const name = property.name as string
   const global = globalName(object, analysis.bindingOf)
@@ -113,7 +113,7 @@ function resultOf({ object, property }: Node, analysis: Analysis): ValueType | n
   return null
 }
 
-/** True for the types that are lists. */
+/** True for arrays. */
 export function isList(type: ValueType | null): boolean {
   return type === 'array' || type === 'strings'
 }
@@ -137,7 +137,7 @@ function inferred(binding: Binding, analysis: Analysis): ValueType | null {
   if (type === null) return null
   for (const { node, write } of binding.references) {
     if (!write) continue
-    // Text stays text whatever is added to it; any other new value may be anything.
+    // A string stays a string after `+=`; any other new value may have any type.
     if (type !== 'string' || !analysis.appends.has(node)) return null
   }
   return type

@@ -1,9 +1,9 @@
 /**
- * Counters in a source for the coverage that V8 counts. V8 counts the blocks of the text that runs; in
- * compiled text a block stands more than once, among others that are not in the source. So each block of the
- * source calls a function of its own, which the compiler copies into each form. V8 counts the calls of these
- * functions, and their sum is what it would have counted for the block itself. Blocks are V8's: functions,
- * branches, bodies of loops, clauses, and what follows a statement that may jump.
+ * Counters for V8's coverage, inserted into a source. V8 counts the blocks of the text that runs. In compiled
+ * text a block appears more than once, between blocks that are not in the source. So each block of the source
+ * calls a function of its own, which the compiler copies into each form. V8 counts the calls of these
+ * functions; their sum is the count of the block. The blocks are V8's: functions, branches, loop bodies,
+ * clauses, and the code after a statement that may jump.
  */
 import { MagicString } from 'magic-string'
 import { Reporter } from '../output/diagnostics.ts'
@@ -12,7 +12,7 @@ import { parse } from '../analysis/parse.ts'
 import type { SourceMap } from '../output/sourcemap.ts'
 import { bare, children, directives, isFunction, isLoop, type Node } from '../analysis/syntax.ts'
 
-/** A range of the source that is run as often as its counter is called; never without a counter. */
+/** A range of the source that runs as often as its counter is called; without a counter, never. */
 export interface Block {
   start: number
   end: number
@@ -22,13 +22,13 @@ export interface Block {
 export interface Counted {
   code: string
   map: SourceMap
-  /** What the names of the counters begin with; a number follows. */
+  /** The prefix of the counters' names; a number follows. */
   prefix: string
-  /** Those that contain others come first. */
+  /** Blocks that contain others come first. */
   blocks: readonly Block[]
 }
 
-/** The source with its counters, or null where it cannot be parsed. */
+/** The source with its counters, or null if it does not parse. */
 export function countBlocks(source: string, file: string): Counted | null {
   const parsed = parse(source, file, new Reporter(file, new Lines(source)))
   if (parsed === null) return null
@@ -49,7 +49,7 @@ export function countBlocks(source: string, file: string): Counted | null {
 }
 
 /**
- * Text is put in from the outermost node inwards: what an inner node adds at the same place stands further
+ * Inserts text from the outermost node inwards: at the same offset, the text of an inner node is further
  * inside.
  */
 class Counters {
@@ -73,14 +73,14 @@ class Counters {
     this.#list(body, end)
   }
 
-  /** A new block; the call of its counter. */
+  /** Adds a block, and returns the call of its counter. */
   #block(start: number, end: number): string {
     const counter = this.count++
     this.blocks.push({ start, end, counter })
     return `${this.#prefix}${counter}()`
   }
 
-  /** Statements that follow each other, up to the end of what they stand in. */
+  /** Consecutive statements, up to the end of the code that contains them. */
   #list(statements: readonly Node[], end: number): void {
     for (const statement of statements) {
       if (isJump(statement)) this.blocks.push({ start: statement.end, end, counter: null })
@@ -144,9 +144,9 @@ class Counters {
     }
   }
 
-  /** Counts the runs of a statement that another one holds. */
+  /** Counts the runs of a statement inside another. */
   #body(node: Node, start: number = node.start): void {
-    // Only sloppy code has one here, and it would be declared elsewhere.
+    // Only sloppy code has a declaration here, and a block around it would change its scope.
     if (node.type === 'FunctionDeclaration') return
     const call = this.#block(start, node.end)
     if (node.type === 'BlockStatement') this.text.appendRight(node.start + 1, `${call};`)
@@ -174,7 +174,9 @@ class Counters {
     this.text.prependLeft(expression.end, ')')
   }
 
-  /** V8 counts the fields of instances as a function, and so the static ones with the static blocks. */
+  /**
+   * V8 counts the instance fields as one function, and the static fields with the static blocks as another.
+   */
   #fields(members: readonly Node[]): void {
     const fields = members.filter(({ type }) => type === 'PropertyDefinition' || type === 'StaticBlock')
     for (const isStatic of [false, true]) {
@@ -198,8 +200,7 @@ function isJump({ type }: Node): boolean {
 }
 
 /**
- * Whether what follows the statement may be run less often than the statement. V8 counts no exceptions of
- * calls.
+ * True if the code after the statement may run less often than the statement. V8 ignores exceptions of calls.
  */
 function mayLeave(node: Node): boolean {
   switch (node.type) {
@@ -217,7 +218,7 @@ function mayLeave(node: Node): boolean {
   }
 }
 
-/** Whether the node has an `await` or a `yield` of its own function. */
+/** True if the node has an `await` or a `yield` of its own function. */
 function waits(node: Node): boolean {
   const inner = bare(node)
   if (inner.type === 'AwaitExpression' || inner.type === 'YieldExpression') return true

@@ -28,7 +28,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-/** Bundles `entry` into `file`, as for production; rejects as the bundler does. */
+/** Bundles `entry` into `file`, as for production; rejects with the bundler's error. */
 type Bundle = (entry: string, file: string) => Promise<void>
 
 const stripTypes: rollup.Plugin = {
@@ -43,8 +43,8 @@ const bundlers: Record<string, Bundle> = {
       logLevel: 'silent',
       root: folder,
       plugins: [vitePlugin()],
-      // The development form writes each element's line and column into it: the two forms stand in different
-      // columns.
+      // The development transform writes each element's line and column into it, which differ between the two
+      // forms.
       oxc: { jsx: { development: false } },
       build: {
         ssr: entry,
@@ -133,7 +133,7 @@ const bundlers: Record<string, Bundle> = {
 }
 
 describe.each(Object.entries(bundlers))('a bundle made by %s', (name, bundle) => {
-  test('holds twins that do what the plain functions do, preempted at every safepoint, with true source lines', async () => {
+  test('has twins that behave like the plain functions, preempted at every safepoint, with correct source lines', async () => {
     const file = join(folder, `${name}.mjs`)
     await bundle(fixture('main.ts'), file)
     const { stdout } = await promisify(execFile)(process.execPath, ['--enable-source-maps', file])
@@ -146,7 +146,7 @@ describe.each(Object.entries(bundlers))('a bundle made by %s', (name, bundle) =>
     ])
   })
 
-  test('fails on a syntax error with the place and the lines around it', async () => {
+  test('fails on a syntax error with its position and the lines around it', async () => {
     const failure = await bundle(fixture('broken.ts'), join(folder, `${name}-broken.mjs`)).then(
       () => null,
       (error: Error) => error,
@@ -157,7 +157,7 @@ describe.each(Object.entries(bundlers))('a bundle made by %s', (name, bundle) =>
   })
 })
 
-test.each(['vite', 'rolldown', 'esbuild'])('%s transpiles JSX after us', async name => {
+test.each(['vite', 'rolldown', 'esbuild'])('%s transpiles JSX after the compiler', async name => {
   const file = join(folder, `${name}-view.mjs`)
   await bundlers[name]!(fixture('view.tsx'), file)
   const { stdout } = await promisify(execFile)(process.execPath, [file])

@@ -1,7 +1,7 @@
 /**
- * Module references where chunks have addresses: Rollup, Rolldown and Vite. A module that is named by URL
- * becomes a chunk of the same build. So do the workers of heddle itself: CPUs then have the very instance of
- * heddle that the modules of tasks import.
+ * Module references for Rollup, Rolldown and Vite, whose chunks have addresses. A module that is named by URL
+ * becomes a chunk of the same build. So do heddle's own workers: then CPUs share the instance of heddle that
+ * the modules of tasks import.
  */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -10,7 +10,7 @@ import { MagicString } from 'magic-string'
 import { moduleReferences, referenceText } from './references.ts'
 import { isLoader, ownModule, pathOf } from './ownmodules.ts'
 
-/** What the hooks of the three have in common, and unplugin does not name. */
+/** The common hooks of the three that unplugin does not declare. */
 interface ChunkContext {
   resolve(source: string, importer: string): Promise<{ id: string; external?: unknown } | null>
   emitFile(file: { type: 'chunk'; id: string; name: string; preserveSignature: 'strict' }): string
@@ -23,8 +23,8 @@ interface FileUrl {
 }
 
 /**
- * The file that a reference means. Asks the bundler only where there is none of the name (`./work.js` for
- * `work.ts`): its answer may have to wait until this very module has been transformed.
+ * The file that a reference means. It asks the bundler only if no such file exists (`./work.js` for
+ * `work.ts`), because the answer may have to wait until this very module is transformed.
  */
 async function fileOf(context: ChunkContext, specifier: string, id: string): Promise<string | null> {
   const file = join(dirname(pathOf(id)), specifier)
@@ -35,7 +35,7 @@ async function fileOf(context: ChunkContext, specifier: string, id: string): Pro
 
 export function chunks(): UnpluginOptions {
   const emitted = new Set<string>()
-  /** Vite would have it relative to the page. */
+  /** Vite's own URL would be relative to the page. */
   const resolveFileUrl = ({ referenceId, relativePath, format }: FileUrl): string | null =>
     format === 'es' && typeof referenceId === 'string' && emitted.has(referenceId)
       ? `new URL(${JSON.stringify(relativePath)}, import.meta.url).href`
@@ -64,7 +64,7 @@ export function chunks(): UnpluginOptions {
             type: 'chunk',
             id: target,
             name: own === null ? base : `heddle-${base}`,
-            // Its exports are the functions that tasks run: none is left out, none is added.
+            // Its exports are the functions that tasks run: none may be removed or added.
             preserveSignature: 'strict',
           })
           emitted.add(reference)

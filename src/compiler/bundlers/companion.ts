@@ -1,11 +1,11 @@
 /**
- * Module references in esbuild, which knows neither `new URL(…)` nor emitted chunks. Before each build the
- * program is read once, to find what it names by URL. A second build makes all of that, with what it shares
- * in common chunks, into a folder beside the program whose name is a hash of what is in it. Then the program
+ * Module references in esbuild, which supports neither `new URL(…)` nor emitted chunks. Before each build,
+ * the program is read once to find the modules that it names by URL. A second build writes all of these, with
+ * shared chunks, into a folder beside the program, whose name is a hash of its content. Then the program
  * itself is built, with the addresses there.
  *
  *   out/main.js                    new URL('./heddle-3f2a/work.js', …)
- *   out/heddle-3f2a/work.js        what CPUs import
+ *   out/heddle-3f2a/work.js        imported by CPUs
  *   out/heddle-3f2a/web-cpu.js     the worker of a CPU; both import
  *   out/heddle-3f2a/chunk-….js     the one heddle of that worker
  */
@@ -18,11 +18,11 @@ import type { UnpluginOptions } from 'unplugin'
 import { moduleReferences, referenceText } from './references.ts'
 import { isOtherPlatform, isLoader, ownModule, pathOf } from './ownmodules.ts'
 
-/** Which of the three builds this is, told through its options: plugins are shared by all. */
+/** The option that tells which of the three builds this is: all of them share the plugins. */
 const phaseKey = '__heddlePhase'
 type Phase = 'read' | 'companion' | 'program'
 
-/** What a build has found, or been given. */
+/** The modules that a build found or received. */
 interface Found {
   /** Entries of the companion build: name by file. */
   readonly names: Map<string, string>
@@ -75,7 +75,7 @@ function phaseOf(options: BuildOptions): Phase {
   return (options.define?.[phaseKey]?.replaceAll('"', '') as Phase | undefined) ?? 'program'
 }
 
-/** One name for each file, and another for each other file. */
+/** A unique name for each file. */
 function nameOf({ names }: Found, file: string, own: boolean): string {
   const known = names.get(file)
   if (known !== undefined) return known
@@ -88,8 +88,8 @@ function nameOf({ names }: Found, file: string, own: boolean): string {
 }
 
 /**
- * Where a module of the program finds the companion's folder. An asset is what esbuild knows the way to, from
- * every chunk.
+ * The code by which a module of the program finds the companion's folder: an asset, to which esbuild knows
+ * the path from every chunk.
  */
 function baseOf({ format, platform }: BuildOptions): string {
   const here =
@@ -116,7 +116,7 @@ async function setUp(build: PluginBuild, found: Found): Promise<void> {
     files = []
     await esbuild.build(readOptions(initialOptions)).catch(() => undefined)
     if (found.names.size === 0) return
-    // What is found in the companion itself is one of its entries too.
+    // Modules that are found in the companion itself become entries of it too.
     let count: number
     let result: BuildResult<{ write: false; metafile: true }>
     do {
@@ -131,7 +131,7 @@ async function setUp(build: PluginBuild, found: Found): Promise<void> {
   })
   build.onResolve({ filter: new RegExp(`^${anchor}$`) }, () => ({ path: anchor, namespace: anchor }))
   build.onLoad({ filter: /./, namespace: anchor }, () => ({
-    contents: `What heddle's workers load is in ${found.folder}.\n`,
+    contents: `The modules of heddle's workers are in ${found.folder}.\n`,
     loader: 'file',
   }))
   build.onEnd(result => {
@@ -145,10 +145,7 @@ async function setUp(build: PluginBuild, found: Found): Promise<void> {
   })
 }
 
-/**
- * The program as it is, read for what it names. Nothing is written; what is wrong with it, the real build
- * says.
- */
+/** The options for reading the program. Nothing is written; the real build reports errors. */
 function readOptions(options: BuildOptions): BuildOptions {
   return {
     ...options,

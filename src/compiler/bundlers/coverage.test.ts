@@ -11,8 +11,8 @@ const source =
   "export function total(rows: number[]) {\n  'use task'\n  let sum = 0\n  for (const row of rows) sum += other(row)\n  return sum\n}\nexport let other = (n: number) => n\n"
 
 /**
- * Transforms a module as vitest would with this provider: what the plugin that counts has seen, what came
- * out, and warnings.
+ * Transforms a module as vitest would with this provider: the input of the counting plugin, the output, and
+ * the warnings.
  */
 async function transform(
   provider: string,
@@ -23,7 +23,7 @@ async function transform(
   const warnings: string[] = []
   const logger = createLogger('silent')
   logger.warn = message => void warnings.push(message)
-  // As vitest's own is: behind all others but those that ask to be last.
+  // As vitest's own plugin: after all others except those that ask to be last.
   const counters: Plugin = {
     name: 'vitest:coverage-transform',
     enforce: 'post',
@@ -52,7 +52,7 @@ async function transform(
   return { seen, code, warnings }
 }
 
-test("under istanbul's coverage the counters are put into the source, and compiled with it", async () => {
+test("under istanbul's coverage the counters are inserted into the source, and compiled with it", async () => {
   const { seen, code, warnings } = await transform('istanbul', true)
   expect(seen).toContain('use task')
   expect(seen).not.toContain('frames as ')
@@ -77,7 +77,7 @@ test("under V8's coverage each block of the source calls a counter in both forms
   expect(warnings).toEqual([])
 })
 
-test('a project without a provider that can be given counts is warned of', async () => {
+test('a provider that cannot accept counts causes a warning', async () => {
   const { seen, warnings } = await transform('v8', true, tmpdir())
   expect(seen).toContain('frames as ')
   expect(warnings.filter(text => text.includes("provider to 'istanbul'"))).toHaveLength(1)
@@ -101,8 +101,8 @@ interface FileReport {
 }
 
 /**
- * What the provider reports of the fixture's files: statements, functions and branches by their places, with
- * their counts.
+ * The provider's report of the fixture's files: statements, functions and branches by position, with their
+ * counts.
  */
 async function reportsOf(mode: 'plain' | 'compiled'): Promise<Record<string, Record<string, unknown>>> {
   const reports = mkdtempSync(join(tmpdir(), 'heddle-coverage-'))
@@ -137,7 +137,7 @@ function byPlace({ statementMap, fnMap, branchMap, s, f, b }: FileReport): Recor
   return found
 }
 
-test("V8's report of a compiled module is that of the plain one, count by count, also for tasks that were preempted", async () => {
+test("V8's report of a compiled module has the counts of the plain one, also for preempted tasks", async () => {
   const [plain, compiled] = [await reportsOf('plain'), await reportsOf('compiled')]
   expect(Object.keys(plain).sort()).toEqual(['unseen.ts', 'work.ts'])
   const counts = Object.values(plain['work.ts']!).flat()
@@ -147,7 +147,7 @@ test("V8's report of a compiled module is that of the plain one, count by count,
   expect(compiled).toEqual(plain)
 })
 
-test('vitest keeps no compiled module on disk: what it is compiled to depends on more than its text', () => {
+test('vitest caches no compiled module on disk: the output depends on more than the text', () => {
   type Key = (module: { id: string; sourceCode: string }) => unknown
   const keys: Key[] = []
   for (const hook of heddle({ include: ['acorn'] }) as { configureVitest?: (context: object) => void }[]) {

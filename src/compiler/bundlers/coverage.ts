@@ -1,9 +1,8 @@
 /**
- * Coverage of compiled modules in vitest. In compiled text a function stands twice, so what is counted is the
- * source: counters are put into it, and the compiler then runs behind them: the counters go where the
- * statements go. Istanbul brings its own counters. For V8's coverage the source is given some here
- * (blockcounters.ts), and the provider's conversion is given what they count (v8provider.ts); one warning
- * tells of a provider for which that is not possible.
+ * Coverage of compiled modules in vitest. In compiled text a function appears twice, so the source is
+ * counted: counters are inserted into it before the compiler runs. Istanbul inserts its own counters. For
+ * V8's coverage, blockcounters.ts inserts counters, and v8provider.ts passes their counts to the provider. A
+ * warning names a provider that does not support this.
  */
 import type { UnpluginOptions } from 'unplugin'
 import { composeMaps, type SourceMap } from '../output/sourcemap.ts'
@@ -18,7 +17,7 @@ interface VitestConfig {
   readonly logger: { warn(message: string): void }
 }
 
-/** What Vite gives a transform beyond what all bundlers do. */
+/** The part of Vite's transform context that other bundlers lack. */
 interface ViteContext extends WarningContext {
   getCombinedSourcemap(): SourceMap
 }
@@ -36,12 +35,12 @@ export function coverage(turn: CompilerPosition, translate: Translate): Unplugin
         turn.afterCounters = originals !== null || (enabled && provider === 'istanbul')
         if (!enabled || provider !== 'v8' || originals !== null) return
         logger.warn(
-          "heddle: the coverage of modules that are compiled is wrong with this version of provider 'v8', which counts the compiled text; " +
-            "take @vitest/coverage-v8 of vitest 4 or 5, or set test.coverage.provider to 'istanbul'",
+          "heddle: the coverage of compiled modules is wrong with this version of provider 'v8', which counts the compiled text; " +
+            "use @vitest/coverage-v8 of vitest 4 or 5, or set test.coverage.provider to 'istanbul'",
         )
       },
       transform: {
-        // Behind vitest's own, which gives the code its counters.
+        // After vitest's own plugin, which inserts the counters.
         order: 'post',
         handler(source, id) {
           if (!turn.afterCounters || /\0/.test(id) || !/\.[cm]?[jt]sx?(?:$|\?)/.test(id)) return null
@@ -55,7 +54,7 @@ export function coverage(turn: CompilerPosition, translate: Translate): Unplugin
   }
 }
 
-/** Compiles a module that has counters for V8, and enters in `originals` how it was without them. */
+/** Compiles a module with counters for V8, and stores its original in `originals`. */
 function translateCounted(
   teller: ViteContext,
   source: string,

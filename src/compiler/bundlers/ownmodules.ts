@@ -4,14 +4,14 @@ import { withoutQuery } from '../analysis/parse.ts'
 /** The folder of heddle's own modules: `dist` in the package, `src` unbuilt. */
 const home: string = fileURLToPath(new URL('../../', import.meta.url)).replaceAll('\\', '/')
 
-/** A file's path without what a bundler adds to it. */
+/** The path of a module without the query that a bundler appends. */
 export function pathOf(id: string): string {
   return withoutQuery(id).replaceAll('\\', '/')
 }
 
 /**
- * The path of one of heddle's own modules from its home, without the ending (`machine/bundled`); null for
- * others.
+ * The path of one of heddle's own modules in its home folder, without the extension (`machine/bundled`); else
+ * null.
  */
 export function ownModule(id: string): string | null {
   const path = pathOf(id)
@@ -20,12 +20,12 @@ export function ownModule(id: string): string | null {
   return path.startsWith(home) ? path.slice(home.length).replace(/\.[jt]s$/, '') : null
 }
 
-/** Whether a reference of heddle's own leads to the worker of the other platform. */
+/** True if a reference in heddle's own code names the worker of the other platform. */
 export function isOtherPlatform(specifier: string, isNode: boolean): boolean {
   return (isNode ? /\/web-[\w-]+\.[jt]s$/ : /\/node-[\w-]+\.[jt]s$/).test(specifier)
 }
 
-/** Whether a reference of heddle's own leads to the loader, which a bundle has no use for. */
+/** True if a reference in heddle's own code names the loader, which a bundle does not need. */
 export function isLoader(specifier: string): boolean {
   return /\/ondemand\.[jt]s$/.test(specifier)
 }

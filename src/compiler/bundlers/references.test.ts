@@ -4,8 +4,8 @@ import { moduleReferences } from './references.ts'
 const found = (source: string, own = false): [string, boolean][] =>
   moduleReferences(source, 'main.ts', own).map(({ specifier, isWorker }) => [specifier, isWorker])
 
-describe('what a module names by URL', () => {
-  test('is found where it is imported into a kernel, with types and without', () => {
+describe('a module that is named by URL', () => {
+  test('is found if it is imported into a kernel, with types and without', () => {
     expect(
       found(`kernel.import<typeof import('./work.ts')>(new URL('./work.ts', import.meta.url))
              kernel.import(new URL("../lib/more.mjs", import.meta.url).href)`),
@@ -15,7 +15,7 @@ describe('what a module names by URL', () => {
     ])
   })
 
-  test('is found anywhere in a module that imports heddle, if only a type of it', () => {
+  test('is found anywhere in a module that imports heddle, even only a type of it', () => {
     const use = `const where = new URL('./work.ts', import.meta.url)`
     expect(found(`import { Kernel } from 'heddle'\n${use}`)).toEqual([['./work.ts', false]])
     expect(found(`import type { Kernel } from 'heddle'\n${use}`)).toEqual([['./work.ts', false]])
@@ -24,7 +24,7 @@ describe('what a module names by URL', () => {
     expect(found(use)).toEqual([])
   })
 
-  test('is left to the bundler where it is a worker, a worklet, no script, or not known before it runs', () => {
+  test('is left to the bundler if it is a worker, a worklet, no script, or known only at run time', () => {
     expect(
       found(`import 'heddle'
         new Worker(new URL('./mine.ts', import.meta.url), { type: 'module' })
@@ -39,13 +39,13 @@ describe('what a module names by URL', () => {
     ).toEqual([])
   })
 
-  test('is a worker too in heddle itself', () => {
+  test('may be a worker in heddle itself', () => {
     expect(found(`new Worker(new URL('./web-cpu.js', import.meta.url), { type: 'module' })`, true)).toEqual([
       ['./web-cpu.js', true],
     ])
   })
 
-  test('is not looked for in text that does not parse, nor in comments and strings', () => {
+  test('is not found in text that does not parse, nor in comments and strings', () => {
     expect(found(`import 'heddle'\nkernel.import(new URL('./work.ts', import.meta.url)`)).toEqual([])
     expect(
       found(

@@ -1,35 +1,35 @@
 /**
- * Finds where a module names another by `new URL('./work.ts', import.meta.url)`: the modules that CPUs
- * import, and the entries of workers. A bundler that does not know them copies the file as it stands,
- * TypeScript and all.
+ * Finds the modules that a module names by `new URL('./work.ts', import.meta.url)`: those that CPUs import,
+ * and the entries of workers. A bundler that does not know them would copy the file unchanged, with its
+ * types.
  */
 import { parseSync } from 'oxc-parser'
 import { type Node, walk } from '../analysis/syntax.ts'
 
 export interface ModuleReference {
-  /** Where the `new URL(…)` stands in the text. */
+  /** The range of the `new URL(…)` in the text. */
   readonly start: number
   readonly end: number
-  /** As it is written: relative to the module. */
+  /** As written: relative to the module. */
   readonly specifier: string
-  /** It is the argument of `new Worker(…)`. */
+  /** True for the argument of `new Worker(…)`. */
   readonly isWorker: boolean
 }
 
-/** Without these two words a text holds no reference. */
+/** A text that does not match contains no reference. */
 export const referenceText: RegExp = /\bnew\s+URL\b[\s\S]*\bimport\.meta\.url\b/
 
 const script = /^\.\.?\/.*\.[cm]?[jt]sx?$/
 
 /**
- * The references of a module, in the order of the text. In a module that imports heddle these are all that
- * name a script; in any other only what is given to a method `import`. `new Worker(new URL(…))` is the
- * bundler's own business, but in heddle itself (`own`).
+ * The references of a module, in source order. In a module that imports heddle: all that name a script. In
+ * any other: only arguments of a method `import`. `new Worker(new URL(…))` is left to the bundler, except in
+ * heddle itself (`own`).
  */
 export function moduleReferences(source: string, file: string, own: boolean): ModuleReference[] {
   if (!referenceText.test(source)) return []
   const { program, module, errors } = parseSync(file, source)
-  // The bundler says what is wrong with it.
+  // The bundler reports the error.
   if (errors.some(({ severity }) => (severity as string) === 'Error')) return []
   const usesHeddle =
     own || module.staticImports.some(({ moduleRequest: { value } }) => /^heddle(?:\/|$)/.test(value))
@@ -50,7 +50,7 @@ export function moduleReferences(source: string, file: string, own: boolean): Mo
   return found
 }
 
-/** The text in `new URL('text', import.meta.url)`; null for anything else. */
+/** The specifier in `new URL('specifier', import.meta.url)`, else null. */
 function urlSpecifier({ type, callee, arguments: given }: Node): string | null {
   if (type !== 'NewExpression' || callee.type !== 'Identifier' || callee.name !== 'URL') return null
   const [text, base] = given as (Node | undefined)[]
@@ -63,10 +63,7 @@ function urlSpecifier({ type, callee, arguments: given }: Node): string | null {
   return isHere ? text.value : null
 }
 
-/**
- * What the URL is given to. A worklet or a service worker is neither a module of tasks nor a worker of
- * heddle's.
- */
+/** The use of the URL. Worklets and service workers are neither modules of tasks nor heddle's workers. */
 function userOf(node: Node, parents: ReadonlyMap<Node, Node>): 'worker' | 'import' | 'worklet' | 'other' {
   let user = parents.get(node)
   if (user?.type === 'MemberExpression') user = parents.get(user)

@@ -1,11 +1,11 @@
 /**
- * Module references in webpack and Rspack, whose chunks cannot be imported by their addresses. The URL
- * becomes a name, `heddle-module:src/work.ts`, and machine/web/bundled.ts, which is part of the page and of
- * every worker, becomes the list of these names, each with an `import()` that the bundler follows. Workers
- * are the bundler's own business: it knows `new Worker(new URL(…))`.
+ * Module references in webpack and Rspack, whose chunks cannot be imported by address. The URL becomes a
+ * name, `heddle-module:src/work.ts`. The module machine/web/bundled.ts, which is part of the page and of
+ * every worker, becomes the list of these names, each with an `import()` that the bundler follows. The
+ * bundler itself handles workers: it knows `new Worker(new URL(…))`.
  *
- * The list is complete only when every module has been read. So the module is made again at the end of that,
- * until nothing new is found.
+ * The list is complete only after every module has been read. So the module is rebuilt at the end of each
+ * pass, until no new name is found.
  */
 import { dirname, relative, resolve } from 'node:path'
 import { MagicString } from 'magic-string'
@@ -15,7 +15,7 @@ import { isOtherPlatform, isLoader, ownModule, pathOf } from './ownmodules.ts'
 
 const scheme = 'heddle-module:'
 
-/** What webpack and Rspack have in common, of what is used here. */
+/** The part of webpack's and Rspack's compiler that is used here. */
 interface Compiler {
   readonly context: string
   readonly options: {
@@ -54,7 +54,7 @@ interface LoaderContext {
 export function registry(framework: UnpluginContextMeta['framework']): UnpluginOptions {
   let context = process.cwd()
   let isNode = false
-  /** What was listed when the module was last made. */
+  /** The list that the module last contained. */
   let listed = ''
   const files = new Map<string, string>()
 
@@ -78,7 +78,7 @@ export function registry(framework: UnpluginContextMeta['framework']): UnpluginO
     if (known !== false) {
       javascript.worker = [...(Array.isArray(known) ? known : ['...']), 'Worker from node:worker_threads']
     }
-    // The module that makes a CPU's worker is part of that worker too, where nothing calls it.
+    // The module that makes a CPU's worker is also part of that worker, where nothing calls it.
     compiler.hooks.thisCompilation.tap('heddle', ({ hooks, modules }) => {
       hooks.processWarnings?.tap('heddle', warnings =>
         [...modules].some(({ resource }) => isList(resource))
@@ -91,7 +91,7 @@ export function registry(framework: UnpluginContextMeta['framework']): UnpluginO
     compiler.hooks.finishMake.tapPromise('heddle', async compilation => {
       for (;;) {
         const modules = [...compilation.modules]
-        // Of modules that came from the bundler's cache, nothing was heard.
+        // The plugin has not seen modules that come from the bundler's cache.
         for (const module of modules) findNames(module)
         const own = modules.filter(({ resource }) => isList(resource))
         if (own.length === 0) {
@@ -144,7 +144,7 @@ export function registry(framework: UnpluginContextMeta['framework']): UnpluginO
             text.update(start, end, `new URL(${JSON.stringify(name)})`)
           }
         }
-        // The worker of a Node thread, where it is not imported under its name.
+        // Node's worker class, which the bundle must import by name.
         if (own === 'machine/node/node-thread' && isNode) {
           const at = source.indexOf('threads.Worker')
           text.update(at, at + 'threads.Worker'.length, 'Worker')
@@ -162,6 +162,6 @@ function isList(file: string | undefined): boolean {
 
 function notBundled(framework: string, names: readonly string[]): Error {
   return new Error(
-    `heddle: ${names.map(name => name.slice(scheme.length)).join(', ')} cannot be loaded by tasks, because heddle itself is not part of this bundle; leave heddle out of \`externals\` (${framework})`,
+    `heddle: ${names.map(name => name.slice(scheme.length)).join(', ')} cannot be loaded by tasks, because heddle itself is not part of this bundle; remove heddle from \`externals\` (${framework})`,
   )
 }

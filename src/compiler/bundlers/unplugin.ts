@@ -1,6 +1,6 @@
 /**
- * One plugin for every bundler: each entry (`heddle/vite`, `heddle/rollup`, …) is this one, in that bundler's
- * shape.
+ * The plugin for every bundler: each entry (`heddle/vite`, `heddle/rollup`, …) is this plugin in that
+ * bundler's shape.
  */
 import { fileURLToPath } from 'node:url'
 import {
@@ -23,24 +23,24 @@ import { checkPatterns, type CompilePattern, patternText, Selection } from '../l
 import { withoutQuery } from '../analysis/parse.ts'
 
 export interface HeddleOptions {
-  /** The module that compiled code imports its runtime from. Default: heddle's own. */
+  /** The module from which compiled code imports its runtime. Default: heddle's own. */
   runtime?: string
-  /** False leaves out the warnings about what stays plain. Default: true. */
+  /** False disables warnings about code that stays plain. Default: true. */
   warnings?: boolean
   /**
-   * What is compiled although nothing in it says 'use task': packages by name (`'jpeg-js'`, `'@acme/*'`),
-   * expressions for `package/path/in/it.js`, files and folders by their paths, or `'all'`.
+   * Modules to compile although they do not contain 'use task': package names (`'jpeg-js'`, `'@acme/*'`),
+   * regular expressions for `package/path/in/it.js`, paths of files and folders, or `'all'`.
    */
   include?: readonly CompilePattern[] | 'all'
-  /** What is not compiled, whatever `include` and the code itself say. */
+  /** Modules that are never compiled, even if `include` or a directive selects them. */
   exclude?: readonly CompilePattern[]
-  /** Vite's server and preview send the headers that give a page shared memory. Default: true. */
+  /** Vite's server and preview send the headers that enable shared memory in a page. Default: true. */
   isolate?: boolean
 }
 
 /**
- * By name in a build, so that the bundler resolves it to the very instance that the program's own
- * `import 'heddle'` gets: the two share the safepoint flag.
+ * By name in a build, so that the bundler resolves it to the instance that the program's own
+ * `import 'heddle'` uses: both must share the safepoint flag.
  */
 const ownRuntime: string = import.meta.url.endsWith('.ts')
   ? fileURLToPath(new URL('../runtime.ts', import.meta.url))
@@ -57,11 +57,11 @@ const heddleOptions: Kinds<HeddleOptions> = {
 const ids = /\.[cm]?[jt]sx?(?:$|\?)/
 
 /**
- * Where in the chain of plugins the compiler stands. Vitest's coverage decides that, where it is on: see
+ * The position of the compiler in the chain of plugins. Vitest's coverage changes it: see
  * bundlers/coverage.ts.
  */
 export interface CompilerPosition {
-  /** After the code has been given its counters: what is counted then is the source. */
+  /** True: after the counters are inserted, so that the source is counted. */
   afterCounters: boolean
 }
 
@@ -74,7 +74,7 @@ function plugin(
   const translate = translator(options, selection)
   return {
     name: 'heddle',
-    // Before the bundler strips the types: diagnostics and maps then speak of what was written.
+    // Before the bundler strips the types, so that diagnostics and maps refer to the source.
     enforce: 'pre',
     transform: {
       filter: selection.isEmpty ? { id: ids, code: 'use task' } : { id: { include: ids, exclude: /\0/ } },
@@ -85,7 +85,7 @@ function plugin(
   }
 }
 
-/** What a plugin is given to say something with. */
+/** The part of a bundler's context that reports warnings. */
 export interface WarningContext {
   warn(message: string | object): void
   error(message: string | object): void
@@ -104,7 +104,7 @@ function translator(options: HeddleOptions, selection: Selection): Translate {
     const whole = selection.includes(file)
     if (!whole && !source.includes('use task')) return null
     if (!whole && selection.excludes(file)) {
-      if (warnings) teller.warn(`${file} says 'use task' and is not compiled: \`exclude\` leaves it out`)
+      if (warnings) teller.warn(`${file} contains 'use task' and is not compiled: \`exclude\` excludes it`)
       return null
     }
     const { code, map, changed, diagnostics } = compile(source, file, {
@@ -153,10 +153,7 @@ interface Location {
   column: number
 }
 
-/**
- * The plugins that one `heddle()` stands for: modules that are named by URL, 'use task', and what Vite has to
- * be told.
- */
+/** The plugins behind one `heddle()`: module references, 'use task', and Vite's settings. */
 function plugins(
   options: HeddleOptions | undefined,
   { framework }: Pick<UnpluginContextMeta, 'framework'>,

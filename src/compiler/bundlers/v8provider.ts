@@ -1,7 +1,6 @@
 /**
- * What vitest's provider 'v8' makes of a compiled module. It converts V8's counts of the text that ran. For a
- * module that carries counters (blockcounters.ts) it is given the text before they were put in, and the
- * counts of that text's blocks.
+ * Adapts vitest's provider 'v8' to compiled modules. It converts V8's counts of the text that ran. For a
+ * module with counters (blockcounters.ts), it gets the original text and the counts of that text's blocks.
  */
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -27,7 +26,7 @@ interface Sources {
 }
 
 interface Provider {
-  /** The report of a file, from a text that ran, with its map, and V8's counts of it. */
+  /** The report of a file, from the text that ran, its map, and V8's counts. */
   remapCoverage(
     url: string,
     wrapperLength: number,
@@ -36,7 +35,7 @@ interface Provider {
   ): Promise<unknown>
 }
 
-/** A module as it was before its counters were put in. */
+/** A module before its counters were inserted. */
 export interface Original extends Pick<Counted, 'prefix' | 'blocks'> {
   code: string
   map: SourceMap
@@ -44,12 +43,12 @@ export interface Original extends Pick<Counted, 'prefix' | 'blocks'> {
 
 const originals: unique symbol = Symbol.for('heddle.coverage.originals') as never
 
-/** All that were compiled in this process, by the key in the mark at their end. Several plugins share it. */
+/** All modules with counters of this process, by the key in their mark. Several plugins share it. */
 export type Originals = Map<string, Original>
 
 /**
- * Lets the provider that the project has installed convert modules with counters. Returns where those are to
- * be entered; null without such a provider.
+ * Adapts the provider that the project has installed. Returns the map to store originals in; null without
+ * such a provider.
  */
 export async function originalsOf(root: string): Promise<Originals | null> {
   let prototype: Partial<Provider> & { [originals]?: Originals }
@@ -76,7 +75,7 @@ export async function originalsOf(root: string): Promise<Originals | null> {
   return all
 }
 
-/** The comment by which a text is found to have counters. */
+/** The comment that marks a text with counters. */
 export function markOf(key: string): string {
   return `/* heddle-counted ${key} */`
 }
@@ -87,16 +86,16 @@ function originalIn(code: string, url: string, all: Originals): Original | undef
   const original = all.get(key)
   if (original === undefined) {
     process.emitWarning(
-      `the coverage of ${url} is wrong: it was compiled by an earlier process, and comes from a cache; turn vitest's cache of modules off`,
+      `the coverage of ${url} is wrong: an earlier process compiled it, and it comes from a cache; disable vitest's cache of modules`,
       { code: 'HEDDLE_COVERAGE' },
     )
   }
   return original
 }
 
-/** V8's counts of the blocks, from its counts of the counters. */
+/** V8's counts of the blocks, computed from its counts of the counters. */
 function countsOf({ prefix, blocks }: Original, functions: readonly CountedFunction[]): CountedFunction[] {
-  // Of a file that no test has loaded nothing is counted.
+  // A file that no test has loaded has no counts.
   if (functions.length === 0) return []
   const counts = new Map<number, number>()
   for (const { functionName, ranges } of functions) {

@@ -1,11 +1,11 @@
 /**
- * What a Vite project would have to set by hand: heddle is served file by file, because its workers name
- * their modules by URL; the development server and the preview send the headers that shared memory needs; a
- * chunk that a worker loads does not ask for `document`.
+ * Settings that every Vite project would need. heddle is served file by file, because its workers name their
+ * modules by URL. The development server and the preview send the headers that shared memory needs. A chunk
+ * that a worker loads does not use `document`.
  */
 import type { UnpluginOptions } from 'unplugin'
 
-/** With these a page is cross-origin isolated: it has shared memory. */
+/** Headers that make a page cross-origin isolated, so that it has shared memory. */
 export const isolationHeaders: Readonly<Record<string, string>> = {
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Embedder-Policy': 'require-corp',
@@ -20,7 +20,7 @@ interface ViteConfig {
   readonly preview?: Headers
 }
 
-/** `isolate`: whether to send the headers. What the project itself sets goes before ours. */
+/** `isolate`: whether to send the headers. The project's own settings have precedence. */
 export function viteSettings(isolate: boolean): UnpluginOptions {
   return {
     name: 'heddle:vite',
@@ -48,7 +48,7 @@ export function viteSettings(isolate: boolean): UnpluginOptions {
 
 function missingHeaders(own: Headers | undefined): Record<string, string> {
   const set = Object.keys(own?.headers ?? {}).map(name => name.toLowerCase())
-  // A page is isolated by the one policy or by the two headers: never both.
+  // A page is isolated by the policy or by the two headers, never by both.
   if (set.includes('document-isolation-policy')) return {}
   return Object.fromEntries(
     Object.entries(isolationHeaders).filter(([name]) => !set.includes(name.toLowerCase())),

@@ -1,7 +1,7 @@
 /**
- * Vitest keeps transformed modules on disk, by their text and the names of the plugins. What a module is
- * compiled to depends on more: on the modules that it imports, on the plugin's options and on the coverage.
- * So compiled modules are not kept there.
+ * Vitest caches transformed modules on disk, by their text and the names of the plugins. The output of the
+ * compiler depends on more: on imported modules, on the plugin's options and on the coverage. So compiled
+ * modules are not cached there.
  */
 import type { UnpluginOptions } from 'unplugin'
 import { withoutQuery } from '../analysis/parse.ts'
@@ -14,7 +14,7 @@ interface Keyed {
 
 type Define = (key: (module: Keyed) => string | false | undefined) => void
 
-/** What vitest gives its hook; 4.x has the second name alone. */
+/** The argument of vitest's hook; 4.x has only the second name. */
 interface VitestContext {
   readonly defineCacheKeyGenerator?: Define
   readonly experimental_defineCacheKeyGenerator?: Define

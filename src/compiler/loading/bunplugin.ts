@@ -1,6 +1,6 @@
 /**
- * The loader in Bun, which has no hooks of Node's: a plugin of its own runtime reads every module that is
- * imported on this thread.
+ * The loader in Bun, which has none of Node's hooks: a Bun plugin reads every module that is imported on this
+ * thread.
  */
 import { readFileSync } from 'node:fs'
 import { extname } from 'node:path'
@@ -28,12 +28,12 @@ const loaders: Readonly<Record<string, string>> = {
 }
 
 /**
- * A program's own modules. A plugin of Bun's must give the text of all that it asks for, and Bun then takes
- * it for a module.
+ * The program's own modules. A Bun plugin must return the text of every file that it matches, and Bun treats
+ * that text as an ES module.
  */
 const ownModules = /^(?!.*[\\/]node_modules[\\/]).*\.m?[jt]sx?$/
 
-/** Bun strips the types itself, after us. */
+/** Bun strips the types itself, after the compiler. */
 export function registerInBun(compile: (url: string, loaded: Loaded) => Loaded): void {
   const { Bun } = globalThis as unknown as { Bun: Bun }
   Bun.plugin({
@@ -44,7 +44,7 @@ export function registerInBun(compile: (url: string, loaded: Loaded) => Loaded):
         const loader = loaders[extname(path)] ?? 'js'
         if (isCommonJs(source, path)) {
           throw new SyntaxError(
-            `${path} is CommonJS: in Bun the loader of heddle takes modules alone. Name it .cjs, and it is left as it is; or write it with import and export`,
+            `${path} is CommonJS: in Bun, heddle's loader supports only ES modules. Rename it to .cjs, and it stays as it is; or use import and export`,
           )
         }
         const format = loader.startsWith('ts') ? 'module-typescript' : 'module'

@@ -1,7 +1,4 @@
-/**
- * Node finds the exports of a CommonJS module in its text: it must find the same in what the compiler makes
- * of it.
- */
+/** Node finds the exports of a CommonJS module in its text. It must find the same in the compiled text. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { init, parse } from 'cjs-module-lexer'
@@ -26,7 +23,7 @@ function foundIn(source: string): Found {
   return { names: [...new Set(exports)].sort(), modules: [...new Set(reexports)].sort() }
 }
 
-/** What Node finds in a module as it is written, and as it is compiled. */
+/** The exports that Node finds in a module, before and after compilation. */
 function both(source: string, lowering: 'frames' | 'generator'): { written: Found; compiled: Found } {
   const { code, changed, diagnostics } = compile(`'use task';${source}`, 'module.cjs', {
     lowering,
@@ -36,7 +33,7 @@ function both(source: string, lowering: 'frames' | 'generator'): { written: Foun
   return { written: foundIn(source), compiled: changed ? foundIn(code) : foundIn(source) }
 }
 
-/** Nothing that Node found is lost. It may find more: names behind a value at which it gives up. */
+/** No export is lost. Node may find more: names after a value at which it stops reading. */
 function expectAll(compiled: Found, written: Found, file = ''): void {
   expect(compiled.modules, file).toEqual(written.modules)
   expect(compiled.names, file).toEqual(expect.arrayContaining(written.names))
@@ -44,7 +41,7 @@ function expectAll(compiled: Found, written: Found, file = ''): void {
 
 const run = 'function run(n) { for (let i = 0; i < n; i++) other(i); return n }'
 
-/** Each with something in it that is compiled. */
+/** Each contains code that is compiled. */
 const forms = [
   `exports.a = ${run}; exports.b = function () { return other() }; module.exports.c = () => other()`,
   `exports['a-b'] = ${run}; exports.default = other; exports.__esModule = true`,
@@ -78,19 +75,19 @@ const forms = [
 ]
 
 describe.each(lowerings)('compiled by %s,', lowering => {
-  test.each(forms)('a module exports what it did: %s', source => {
+  test.each(forms)('a module has the same exports: %s', source => {
     const { written, compiled } = both(source, lowering)
     expectAll(compiled, written)
   })
 
-  test.each(programFiles().filter(file => file.endsWith('.cjs')))('%s exports what it did', file => {
+  test.each(programFiles().filter(file => file.endsWith('.cjs')))('%s has the same exports', file => {
     const { written, compiled } = both(readProgram(file), lowering)
     expect(written.names.length).toBeGreaterThan(0)
     expect(compiled).toEqual(written)
   })
 
   test.each(['async-mutex', 'decimal.js', 'fflate', 'js-yaml', 'piscina', 'protobufjs', 'workerpool'])(
-    'the files of %s export what they did',
+    'the files of %s have the same exports',
     name => {
       let modules = 0
       for (const file of commonFiles(fileOf(name, ''))) {
@@ -103,7 +100,7 @@ describe.each(lowerings)('compiled by %s,', lowering => {
   )
 })
 
-test('what Node finds is what the module has when it has run', () => {
+test('Node finds the exports that the module has after it ran', () => {
   const source = `'use task'; const m = { a: 1 }; module.exports = { run, b: 2 }; function run(n) { for (;;) return n }
     Object.defineProperty(module.exports, 'c', { enumerable: true, get: function () { return m.a } })`
   const { code } = compile(source, 'module.cjs', { sourcemap: false })
@@ -111,7 +108,7 @@ test('what Node finds is what the module has when it has run', () => {
   expect(code).toContain('get: function () { return m.a }')
 })
 
-/** The CommonJS files of a package that are not too large to be compiled here. */
+/** The CommonJS files of a package that are small enough to compile here. */
 function commonFiles(folder: string): string[] {
   if (!existsSync(folder)) throw new Error(`${folder} is not installed`)
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })

@@ -1,18 +1,17 @@
 /**
- * The names that a CommonJS module exports. Node reads them off the text, before it runs the module, so that
- * ES modules can import them by name (`cjs-module-lexer`). It knows a few forms, word for word, and what the
- * compiler makes of those is none of them. So the output ends with the same names in a form that is known and
- * never runs.
+ * The names that a CommonJS module exports. Node reads them from the text, before it runs the module, so that
+ * ES modules can import them by name (`cjs-module-lexer`). It knows only a few forms, which compilation
+ * changes. So the output ends with the same names in a known form that never runs.
  */
 import { bare, type Node, walk } from '../analysis/syntax.ts'
 
 interface Exported {
   names: Set<string>
-  /** What is exported whole: the specifiers. */
+  /** The specifiers of modules that are re-exported as a whole. */
   modules: Set<string>
 }
 
-/** What stands at the end of the output; empty where nothing is exported by name. */
+/** The end of the output; empty if nothing is exported by name. */
 export function exportsText(program: Node, source: string): string {
   if (!source.includes('exports')) return ''
   const { names, modules } = exportedBy(program, source)
@@ -48,7 +47,7 @@ function isModuleExports(node: Node): boolean {
   )
 }
 
-/** `exports` or `module.exports`. What else bears that name is not looked for: Node does not, either. */
+/** `exports` or `module.exports`. Aliases do not count: Node ignores them too. */
 export function isExports(node: Node): boolean {
   return (node.type === 'Identifier' && node.name === 'exports') || isModuleExports(node)
 }
@@ -60,13 +59,13 @@ function memberName({ computed, property }: Node): string | null {
 
 const wordThere = /[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*/uy
 
-/** The word at this offset, if there is one. */
+/** The word at this offset, or null. */
 function wordAt(source: string, at: number): string | null {
   wordThere.lastIndex = at
   return wordThere.exec(source)?.[0] ?? null
 }
 
-/** `module.exports = { … }`: name by name, up to the first value that is more than a word. */
+/** `module.exports = { … }`: each name up to the first value that is more than a word. */
 function readLiteral({ properties }: Node, source: string, { names, modules }: Exported): void {
   for (const property of properties as Node[]) {
     if (property.type === 'SpreadElement') {
@@ -85,7 +84,7 @@ function readLiteral({ properties }: Node, source: string, { names, modules }: E
       continue
     }
     if (property.method || property.kind !== 'init') {
-      // `async a() {}` and `get a() {}` are words, too.
+      // `async a() {}` and `get a() {}` begin with a word, too.
       const word = wordAt(source, property.start)
       if (word !== null) names.add(word)
       return
@@ -106,8 +105,8 @@ function requiredBy(node: Node): string | null {
 }
 
 /**
- * The functions in a call that Node knows by their text: getters of exports, and what copies them. They stay
- * as they are.
+ * The functions in a call that Node recognizes by their text, and that must stay as they are: getters of
+ * exports, and functions that copy exports.
  */
 export function* handsOutExports(call: Node): Generator<Node> {
   const callee = bare(call.callee)
@@ -129,7 +128,7 @@ export function* handsOutExports(call: Node): Generator<Node> {
     yield first
 }
 
-/** True when a function gives what it is called with to the exports. */
+/** True if a function copies its argument to the exports. */
 function copies(fn: Node): boolean {
   let found = false
   walk(fn.body, node => {

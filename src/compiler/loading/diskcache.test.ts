@@ -19,7 +19,7 @@ const files = (): string[] =>
 
 const made = (code: string | null): Translation => ({ code, commonjs: false, diagnostics: [] })
 
-test('gives back what was written: code with any character, and a text that stays as it was', () => {
+test('returns what was written: code with any character, and unchanged text', () => {
   const cache = new DiskCache(folder)
   for (const code of ['', 'let a = "\u2028😀\n\n"\r\n//# x', null]) {
     const key = cacheKey(['v'], String(code))
@@ -45,7 +45,7 @@ test('texts that differ in one character, or in order, have different hashes, wh
   expect(new Set(texts.map(text => textHash(text).slice(16))).size).toBe(texts.length)
 })
 
-test('a key depends on the text, and on each thing beside it', () => {
+test('a key depends on the text, and on every other part', () => {
   const keys = [
     cacheKey(['1', 'a.js', true], 'x'),
     cacheKey(['2', 'a.js', true], 'x'),
@@ -56,7 +56,7 @@ test('a key depends on the text, and on each thing beside it', () => {
   expect(new Set(keys).size).toBe(keys.length)
 })
 
-test('an entry with any byte changed, cut off or empty counts as none, and is deleted', () => {
+test('an entry with any byte changed, a truncated or an empty one is deleted', () => {
   const cache = new DiskCache(folder)
   const key = cacheKey([], 'x')
   cache.write(key, made('some code'))
@@ -75,7 +75,7 @@ test('an entry with any byte changed, cut off or empty counts as none, and is de
   }
 })
 
-test('what was not used for longest goes when there is too much, and what a dead writer left', () => {
+test('the least recently used entries are deleted beyond the limit, and files of dead writers', () => {
   const cache = new DiskCache(folder, 10_000)
   const keys = Array.from({ length: 20 }, (_, n) => cacheKey([], String(n)))
   for (const [n, key] of keys.entries()) {

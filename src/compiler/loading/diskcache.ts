@@ -1,8 +1,8 @@
 /**
- * What modules have become, on disk: a second start compiles nothing. An entry is one file, named by a hash
- * of all that the output depends on. It is written under another name and renamed, so no reader sees half of
- * one, and writers of the same entry do not disturb each other. It begins with a hash of the rest: a damaged
- * one is deleted, and counts as none.
+ * Compiled modules on disk, so that a second start compiles nothing. Each entry is one file, named by a hash
+ * of everything that the output depends on. It is written under another name and renamed, so that no reader
+ * sees an incomplete entry, and concurrent writers do not conflict. It begins with a hash of its content: a
+ * damaged entry is deleted.
  */
 import {
   lstatSync,
@@ -20,16 +20,16 @@ import { dirname, join, resolve } from 'node:path'
 import { textHash } from './texthash.ts'
 import type { Translation } from './translate.ts'
 
-/** HEDDLE_CACHE: a folder; 'off': nothing is kept. */
+/** HEDDLE_CACHE: a folder, or 'off' for no cache. */
 const CACHE_VARIABLE = 'HEDDLE_CACHE'
-/** Bytes that the cache may take. Above, the entries that were not used for longest go. */
+/** The size limit of the cache in bytes. Beyond it, the least recently used entries are deleted. */
 const limitBytes = 256 * 1024 * 1024
 const DAY_MS = 24 * 3600 * 1000
 
 export class DiskCache {
   readonly folder: string
   readonly #limit: number
-  /** Bytes written since the last sweep; the first write sweeps. */
+  /** Bytes written since the last sweep. The first write sweeps. */
   #written = Infinity
 
   constructor(folder: string, limit: number = limitBytes) {
@@ -37,7 +37,7 @@ export class DiskCache {
     this.#limit = limit
   }
 
-  /** The entry, or null: there is none, or it is damaged. */
+  /** The entry, or null if it is missing or damaged. */
   read(key: string): Translation | null {
     const body = this.readText(key)
     if (body === null) return null
@@ -46,12 +46,12 @@ export class DiskCache {
     return { ...rest, code: has ? body.slice(end + 1) : null }
   }
 
-  /** Keeps an entry, if the disk lets it: a cache that cannot be written is only slower. */
+  /** Writes an entry. */
   write(key: string, { code, ...rest }: Translation): void {
     this.writeText(key, `${JSON.stringify({ ...rest, has: code !== null })}\n${code ?? ''}`)
   }
 
-  /** The text of an entry, or null: there is none, or it is damaged. */
+  /** The text of an entry, or null if it is missing or damaged. */
   readText(key: string): string | null {
     const file = this.#file(key)
     let text: string
@@ -69,7 +69,7 @@ export class DiskCache {
     return body
   }
 
-  /** Keeps a text that is not empty, if the disk lets it. */
+  /** Writes a text that is not empty. Errors are ignored: without the cache, the start is only slower. */
   writeText(key: string, body: string): void {
     const file = this.#file(key)
     const temporary = `${file}.${process.pid}.${Math.random().toString(36).slice(2)}.tmp`
@@ -85,7 +85,7 @@ export class DiskCache {
     if (this.#written > this.#limit / 4) this.sweep()
   }
 
-  /** Makes the cache small enough again. Another process may do the same meanwhile. */
+  /** Deletes entries until the cache is within its limit. Other processes may do the same concurrently. */
   sweep(): void {
     this.#written = 0
     const now = Date.now()
@@ -95,7 +95,7 @@ export class DiskCache {
         if (!/\.(?:tmp|entry)$/.test(name)) continue
         const file = join(this.folder, name)
         const { size, mtimeMs: used } = statSync(file)
-        // Its writer died: nothing takes that long to write.
+        // Its writer died: no write takes that long.
         if (name.endsWith('.tmp') && now - used > 3600_000) unlinkSync(file)
         else entries.push({ file, size, used })
       }
@@ -108,7 +108,7 @@ export class DiskCache {
         total -= size
       }
     } catch {
-      // What is missing here has been swept by another process; what may not be deleted stays.
+      // Another process has deleted it, or it may not be deleted.
     }
   }
 
@@ -132,14 +132,14 @@ function discard(file: string): void {
 
 const HASH_LENGTH = 32
 
-/** The name of what a text becomes: everything that the output depends on goes into it. */
+/** The name of an entry: a hash of everything that the output depends on. */
 export function cacheKey(parts: readonly unknown[], source: string): string {
   return textHash(`${JSON.stringify(parts)}\n${source}`)
 }
 
 /**
- * Where a program's cache is: what HEDDLE_CACHE names; else in the node_modules next to the program or above
- * it; else in the temporary folder, in a folder that belongs to this user alone. Null: there is to be none.
+ * The cache folder of a program: HEDDLE_CACHE; else in the nearest node_modules; else in the temporary
+ * folder, in a folder that belongs to this user alone. Null for no cache.
  */
 export function cacheFolder(program: string | undefined): string | null {
   const asked = process.env[CACHE_VARIABLE]
@@ -157,7 +157,7 @@ export function cacheFolder(program: string | undefined): string | null {
   try {
     mkdirSync(own, { recursive: true, mode: 0o700 })
     const { uid, mode } = lstatSync(own)
-    // Code is run from here: a folder that somebody else may write is no cache.
+    // The cached code is executed, so a folder that another user may write must not be used.
     if (user !== undefined && (uid !== user || (mode & 0o022) !== 0)) return null
   } catch {
     return null
@@ -165,7 +165,7 @@ export function cacheFolder(program: string | undefined): string | null {
   return own
 }
 
-/** Changes whenever the compiler does: its version, and in a source tree that is worked on, its files. */
+/** Changes with the compiler: its version, and in a source tree its files. */
 export function compilerStamp(folder: string, version: string): string {
   let stamp = version
   for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()) {

@@ -1,6 +1,5 @@
 /**
- * The hooks for `module.register`, which runs them in a thread of their own: for a Node that has no
- * registerHooks.
+ * The hooks for `module.register`, which run in a separate thread: for Node versions without registerHooks.
  */
 import type { InitializeHook, LoadHook } from 'node:module'
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
@@ -14,13 +13,12 @@ import {
   withoutRuntime,
 } from './loader.ts'
 
-/** What the thread that registers the hooks gives them. */
+/** The data that the registering thread passes to the hooks. */
 export interface HooksData {
   readonly patterns: readonly string[]
-  /** Brings what is selected later. */
+  /** Receives later selections. */
   readonly port: MessagePort
   readonly claims: SharedArrayBuffer
-  /** The file of the program. */
   readonly program: string | undefined
 }
 
@@ -34,7 +32,7 @@ export const initialize: InitializeHook<HooksData> = ({ patterns, port: given, c
   port = given
 }
 
-/** CommonJS is left to Module.prototype._compile, which sees what `require` loads as well. */
+/** CommonJS is left to Module.prototype._compile, which also handles `require`. */
 export const load: LoadHook = async (url, context, nextLoad) => {
   for (let more = received(); more !== undefined; more = received()) selection.add(more)
   let loaded: Awaited<ReturnType<typeof nextLoad>>
@@ -44,7 +42,7 @@ export const load: LoadHook = async (url, context, nextLoad) => {
     if (nodeStrips || !isUnknownTypeScript(url, error)) throw error
     return { shortCircuit: true, ...loadTypeScript(url) } as never
   }
-  // Node reads CommonJS itself; a text that another hook has made of it (tsx) does not come by
+  // Node reads CommonJS itself. But text that another hook made of it (tsx) does not pass
   // Module.prototype._compile.
   const isLeft = loaded.format === 'commonjs' || loaded.format === 'commonjs-typescript'
   return isLeft && (loaded.source === null || loaded.source === undefined)
@@ -56,7 +54,7 @@ function received(): readonly string[] | undefined {
   return port === undefined ? undefined : receiveMessageOnPort(port)?.message
 }
 
-/** No loader before us knows the ending either. */
+/** True if no earlier loader knows the extension. */
 function isUnknownTypeScript(url: string, error: unknown): boolean {
   return (
     /^file:.*\.[cm]?ts(?:[?#]|$)/.test(url) &&

@@ -1,4 +1,4 @@
-/** Packages that nobody marked, compiled by the plugin because `include` names them. */
+/** Unmarked packages that the plugin compiles because `include` names them. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -62,7 +62,7 @@ const bundlers: Record<string, Bundle> = {
       experiments: { outputModule: true },
       plugins: [webpackPlugin(options)],
       ignoreWarnings: [() => true],
-      // The runtime is source here: Node would strip its types.
+      // The runtime is source here: the bundler must strip its types, as Node would.
       module: {
         rules: [
           {
@@ -77,7 +77,7 @@ const bundlers: Record<string, Bundle> = {
 }
 
 test.each(Object.entries(bundlers))(
-  '%s compiles the packages that are included, and no others',
+  '%s compiles the included packages, and no others',
   async (name, bundle) => {
     const cases: [HeddleOptions, string][] = [
       [{}, 'false false'],
@@ -93,7 +93,7 @@ test.each(Object.entries(bundlers))(
   },
 )
 
-test('what is no pattern is refused where the plugin is made', () => {
+test('an invalid pattern is refused when the plugin is made', () => {
   expect(() => esbuildPlugin({ include: 'marked' as never })).toThrow(/^include: marked is not a list/)
   expect(() => esbuildPlugin({ exclude: [1 as never] })).toThrow(/^exclude: 1 is not a pattern/)
 })

@@ -1,9 +1,9 @@
 /**
- * Puts the loader in place on this thread: `heddle/register` for the main program, and each CPU of a kernel
- * by itself. Until a module is to be compiled that the cache does not hold, the compiler is not loaded, where
- * Node can load it from inside a hook.
+ * Installs the loader on this thread: for the main program with `heddle/register`, and on each CPU of a
+ * kernel. The compiler itself is loaded for the first module that is not in the cache, if Node can load it
+ * from inside a hook.
  *
- * registerHooks runs in the loading thread and covers `import` and `require`. Where Node lacks it, `register`
+ * registerHooks runs in the loading thread and covers `import` and `require`. If Node lacks it, `register`
  * covers `import`, and CommonJS is compiled where Node itself compiles it.
  */
 import { readFileSync } from 'node:fs'
@@ -26,10 +26,10 @@ import {
 const { require_module: canRequire } = process.features as { require_module?: boolean }
 
 if (!(Symbol.for('heddle.loader') in globalThis)) {
-  // Deno and Bun say that they can, and then do not find what the module imports.
+  // Deno and Bun claim that they can, but then do not find the module's imports.
   if (canRequire !== true || runtime() !== 'node') await loadAll()
   if (runtime() === 'bun') {
-    // Its module loads the parser, which no other runtime needs before it compiles.
+    // Its module loads the parser, which other runtimes need only when they compile.
     const { registerInBun } = await import('./bunplugin.ts')
     registerThreadLoader(() => undefined)
     registerInBun(compileLoaded)
@@ -37,7 +37,7 @@ if (!(Symbol.for('heddle.loader') in globalThis)) {
     registerThreadLoader(() => undefined)
     Module.registerHooks({ load: (url, context, nextLoad) => compileLoaded(url, nextLoad(url, context)) })
   } else {
-    // What another thread compiles runs here.
+    // The output of another thread runs here.
     process.setSourceMapsEnabled(true)
     registerInThread()
     hookRequire()
@@ -85,7 +85,7 @@ function hookRequire(): void {
 
 type Extension = (module: CommonJsModule, file: string) => unknown
 
-/** `require` of TypeScript, where nobody else has taught Node that. */
+/** `require` of TypeScript, if Node does not support it yet. */
 function requireTypeScript(compile: CommonJsModule['_compile']): void {
   const { _extensions: extensions } = Module as unknown as { _extensions: Record<string, Extension> }
   for (const ending of ['.ts', '.cts', '.mts']) {

@@ -1,8 +1,8 @@
 /**
- * What a thread does with each module that Node has read: nothing, after one search, unless its text says
- * 'use task', its package is to be compiled, or it holds types that Node does not strip. Node's two ways to
- * hook loading (registerHooks in the thread, register in a thread of its own) both end here. The compiler is
- * loaded when a module needs it that is not in the cache.
+ * The handling of each module that Node reads on this thread. A module stays as it is unless it contains 'use
+ * task', its package is selected, or it has types that Node does not strip. Both of Node's hook interfaces
+ * (registerHooks in the thread, register in a separate thread) end here. The compiler itself is loaded for
+ * the first module that is not in the cache.
  */
 import { readFileSync } from 'node:fs'
 import Module from 'node:module'
@@ -21,10 +21,10 @@ export interface Loaded {
   source?: string | ArrayBuffer | NodeJS.TypedArray | null | undefined
 }
 
-/** The text without which a module has nothing to compile, unless it is selected. */
+/** Without this text, a module is compiled only if it is selected. */
 const directive = 'use task'
 
-/** Whether Node erases types itself, in every file that it loads. */
+/** True if Node strips the types of every file that it loads. */
 export const nodeStrips: boolean = Boolean(
   (process.features as { typescript?: string | false }).typescript ?? false,
 )
@@ -34,22 +34,22 @@ type Translator = typeof import('./translate.ts')
 let translator: Translator | undefined
 let isLoading = false
 
-/** Gives the loader its heavy half: where it cannot `require` it by itself. */
+/** Sets the compiling half of the loader, if the thread cannot `require` it. */
 export function setTranslator(given: Translator): void {
   translator = given
 }
 
-/** `node --permission` refuses the native part of the parser, and the parser blames npm. */
+/** Replaces the parser's error under `node --permission`, which wrongly blames npm. */
 export function explainedError(error: unknown): unknown {
   const { permission } = process as { permission?: { has(scope: string): boolean } }
   if (permission === undefined || !/native binding|addon/i.test(String(error))) return error
   return new Error(
-    'the compiler of heddle needs --allow-addons beside --permission: its parser, oxc-parser, is native',
+    "heddle's compiler needs --allow-addons with --permission: its parser, oxc-parser, is native",
     { cause: error },
   )
 }
 
-/** The compiler itself mentions the directive: while it is loaded, nothing is compiled. */
+/** The compiler's own source contains the directive: nothing is compiled while it is loaded. */
 function loadedTranslator(): Translator {
   if (translator !== undefined) return translator
   isLoading = true
@@ -66,12 +66,12 @@ function loadedTranslator(): Translator {
 const suffix = import.meta.url.endsWith('.ts') ? '.ts' : '.js'
 
 /**
- * CommonJS finds the runtime under a global symbol: some versions of Node cannot `require` a module from a
- * file that a hook has changed.
+ * CommonJS output finds the runtime under a global symbol: some versions of Node cannot `require` a module
+ * from a file that a hook changed.
  */
 const runtimeSymbol: symbol = Symbol.for('heddle.runtime')
 
-/** Before compiled code runs: it finds its runtime, and stack traces name the lines that were written. */
+/** Set before compiled code runs: the runtime is available, and stack traces show the original lines. */
 let hasRuntime = false
 
 export function setRuntime(runtime: unknown): void {
@@ -91,32 +91,32 @@ function ensureRuntime(): void {
   }
 }
 
-/** Of a thread that only translates for others, and runs nothing of it. */
+/** For a thread that only compiles for others, and runs none of the code. */
 export function withoutRuntime(): void {
   hasRuntime = true
 }
 
-/** What is compiled on this thread although it does not say so. */
+/** The modules that are compiled on this thread although they have no directive. */
 export const selection: Selection = new Selection()
 
-/** Functions that the loader has told of already, by name: nobody else says so again. */
+/** The functions about which the loader has warned, by name: the runtime must not warn again. */
 const warnedNames = new Set<string>()
 
-/** What other parts of heddle find the loader of their thread by. */
+/** The loader of a thread, for other parts of heddle. */
 export interface ThreadLoader {
-  /** Compiles these packages and files too, from now on. */
+  /** Selects these packages and files too, from now on. */
   include(patterns: readonly string[]): void
-  /** Whether a warning has said why a function of this name is not compiled. */
+  /** True if a warning has explained why the function of this name is not compiled. */
   hasTold(name: string): boolean
-  /** A warning that the process is to hear once, whichever of its threads comes to it. */
+  /** Warns once in the process, from whichever thread is first. */
   warnOnce(key: string, message: string, code: string): void
-  /** Where the syntax error is that an import of this module ended with; null: not found. */
+  /** The position of the syntax error that made an import of this module fail; null if it is not found. */
   findSyntaxError(url: string): string | null
 }
 
 const loaderSymbol: symbol = Symbol.for('heddle.loader')
 
-/** Says that this thread has a loader. `onInclude` hears of what is selected later. */
+/** Registers the loader of this thread. `onInclude` is called with each later selection. */
 export function registerThreadLoader(onInclude: (patterns: readonly string[]) => void): void {
   const face: ThreadLoader = {
     include(patterns) {
@@ -131,10 +131,7 @@ export function registerThreadLoader(onInclude: (patterns: readonly string[]) =>
   selection.add(requestedPatterns(programFile()))
 }
 
-/**
- * Compiles what Node loaded, in place of it: the format stays, so that Node strips the types after us, where
- * it can.
- */
+/** Compiles a loaded module. The format stays, so that Node strips the types afterwards, if it can. */
 export function compileLoaded<T extends Loaded>(url: string, loaded: T): T {
   if (isLoading || !url.startsWith('file:')) return loaded
   const language = languageOf(loaded.format, url)
@@ -147,7 +144,7 @@ export function compileLoaded<T extends Loaded>(url: string, loaded: T): T {
   return code === null ? loaded : { ...loaded, source: code }
 }
 
-/** Compiles a text that Node is about to run as CommonJS; null: it stays as it is. */
+/** Compiles a text that Node is about to run as CommonJS; null if it stays as it is. */
 export function compileRequired(source: string, file: string, typescript: boolean): string | null {
   if (isLoading) return null
   refuseModuleSyntax(source, file)
@@ -155,26 +152,24 @@ export function compileRequired(source: string, file: string, typescript: boolea
   return translated(source, file, { typescript, commonjs: true }).code
 }
 
-/** A TypeScript file, for a Node that does not load it. */
+/** A TypeScript file, for a Node that cannot load it. */
 export function loadTypeScript(url: string): { format: 'module' | 'commonjs'; source: string | null } {
   const file = fileURLToPath(url)
   const source = readFileSync(file, 'utf8')
   const commonjs = file.endsWith('.cts') ? true : file.endsWith('.mts') ? false : typeOf(file)
   if (commonjs) refuseModuleSyntax(source, file)
   const { code, commonjs: isCommon } = translated(source, file, { typescript: true, commonjs })
-  // CommonJS is read again where Node compiles it, so that `require` and `import` give one module.
+  // Node reads CommonJS again when it compiles it, so that `require` and `import` return one module.
   return isCommon ? { format: 'commonjs', source: null } : { format: 'module', source: code ?? source }
 }
 
-/** What the package.json says: true, CommonJS; false, modules; null, nothing. */
+/** The type in package.json: true for CommonJS, false for ES modules, null if missing. */
 function typeOf(file: string): boolean | null {
   const type = nearestManifest(dirname(file))?.manifest.type
   return type === 'module' ? false : type === 'commonjs' ? true : null
 }
 
-/**
- * `npm init -y` makes a package of CommonJS, in which the first `import` of a file fails: says what to type.
- */
+/** `npm init -y` makes a CommonJS package, in which the first `import` fails. The error names the fix. */
 function refuseModuleSyntax(source: NonNullable<Loaded['source']>, file: string): void {
   if (!/\.[jt]s$/.test(file) || file.includes(`${sep}node_modules${sep}`)) return
   const text = typeof source === 'string' ? source : bytesOf(source).toString('utf8')
@@ -202,8 +197,7 @@ function languageOf(format: string | null | undefined, url: string): Language | 
       return { typescript: true, commonjs: null }
     case null:
     case undefined:
-      // A required file of a package that does not say its type: Node looks at the syntax, and so does the
-      // compiler.
+      // A required file of a package without a type: Node decides by the syntax, and so does the compiler.
       if (/\.js(?:$|[?#])|\/[^./]+$/.test(url)) return { typescript: false, commonjs: null }
       return /\.ts(?:$|[?#])/.test(url) ? { typescript: true, commonjs: null } : null
     default:
@@ -211,7 +205,7 @@ function languageOf(format: string | null | undefined, url: string): Language | 
   }
 }
 
-/** The text, if it is to be changed; else null. */
+/** The text if it must be changed, else null. */
 function textOf(source: NonNullable<Loaded['source']>, file: string, types = false): string | null {
   const wanted = types || selection.includes(file)
   if (typeof source === 'string') {
@@ -229,12 +223,12 @@ function bytesOf(source: ArrayBuffer | NodeJS.TypedArray): Buffer {
     : Buffer.from(source)
 }
 
-/** A marked file that a pattern leaves out stays plain, and that is said. */
+/** Warns of a file with the directive that a pattern excludes. */
 function leavesOut(file: string): boolean {
   if (!selection.excludes(file)) return false
   warnOnce(
     `excluded ${file}`,
-    `${file} says 'use task' and is not compiled: a pattern with ! leaves ${moduleOf(file).name || 'it'} out`,
+    `${file} contains 'use task' and is not compiled: a pattern with ! excludes ${moduleOf(file).name || 'it'}`,
     'excluded',
   )
   return true
@@ -247,7 +241,7 @@ function translated(source: string, file: string, language: Language): Translati
   if (whole) {
     const text = selectionWarning(found.diagnostics, file)
     if (text !== null) warnOnce(`package ${file}`, text, 'partly-compiled')
-    // In code of other people Node itself says what does not parse, if it is run at all.
+    // In other people's code, Node itself reports syntax errors, if the code runs at all.
   } else {
     for (const diagnostic of found.diagnostics) {
       if (diagnostic.severity === 'error') throw syntaxError(diagnostic)
@@ -258,13 +252,13 @@ function translated(source: string, file: string, language: Language): Translati
   return found
 }
 
-/** From the cache; or else compiled, by one thread of the process while the others wait for it. */
+/** The cached output; else compiles, on one thread of the process while the others wait for it. */
 function compiledOnce(source: string, file: string, language: Language, work: Work): Translation {
   const kept = openCache()
   if (kept === null) return loadedTranslator().translate(source, file, language, work)
   const { cache, claims, stamp } = kept
-  // Modules next to it are read too, for a guess that may be an old one: a package changes its version when
-  // it changes.
+  // Imported modules are read too, but only for estimates, which may be outdated: a package changes its
+  // version with its files.
   const version = work.whole ? nearestManifest(file)?.manifest.version : undefined
   const key = cacheKey([stamp, file, language, work, version], source)
   const hit = cache.read(key)
@@ -284,7 +278,7 @@ function compiledOnce(source: string, file: string, language: Language, work: Wo
   }
 }
 
-/** A thread that compiles for longer than this is taken for dead. */
+/** A thread that compiles for longer than this is considered dead. */
 const COMPILE_MS_MOST = 60_000
 
 interface Kept {
@@ -314,7 +308,7 @@ function claimsHere(): Claims {
   return claimsOfProcess
 }
 
-/** For a thread that finds no environment data: Node's own, for hooks. */
+/** For a thread without environment data: Node's own thread for hooks. */
 export function setClaimsMemory(memory: SharedArrayBuffer): void {
   claimsOfProcess = new Claims(memory)
 }
@@ -329,7 +323,7 @@ function tell({ message, file, line, column, frame, code }: Diagnostic): void {
   warnOnce(`${code} ${place}`, `${message} (${place})`, code, frame)
 }
 
-/** One thread of the process says it, once. */
+/** Warns once in the process. */
 function warnOnce(key: string, message: string, code: string, detail?: string): void {
   if (!claimsHere().claim(`warning ${key}`).first) return
   process.emitWarning(message, { type: 'HeddleWarning', code, ...(detail !== undefined && { detail }) })
@@ -337,10 +331,7 @@ function warnOnce(key: string, message: string, code: string, detail?: string): 
 
 let resolvedRuntime: string | undefined
 
-/**
- * The compiled code's runtime, as a file: code anywhere can import it, whether or not it could resolve our
- * name.
- */
+/** The URL of the runtime file, which code in any folder can import. */
 function runtimeUrl(): string {
   resolvedRuntime ??=
     suffix === '.ts'
@@ -349,9 +340,7 @@ function runtimeUrl(): string {
   return resolvedRuntime
 }
 
-/**
- * Looks through a module and what it imports from files of its own project, for the text that does not parse.
- */
+/** Searches a module and the project files that it imports for the syntax error. */
 function findSyntaxError(url: string): string | null {
   const { importsOf, syntaxErrorOf } = loadedTranslator()
   const seen = new Set<string>()

@@ -1,6 +1,5 @@
 /**
- * `"heddle": { "compile": […] }` of the program's package.json, on the CPUs of a program that was started
- * without a loader.
+ * `"heddle": { "compile": […] }` in the program's package.json, on the CPUs of a program without a loader.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
@@ -38,7 +37,7 @@ for (const [name, text] of Object.entries(files)) {
 test.each([
   ['started from elsewhere', tmpdir(), join(folder, 'main.js')],
   ['started by a tool that is installed', folder, join('node_modules', 'tool', 'cli.js')],
-])('CPUs compile what package.json names, in a program %s', (_, cwd, file) => {
+])('CPUs compile the packages that package.json names, in a program %s', (_, cwd, file) => {
   const { stdout, stderr } = spawnSync(process.execPath, [file], {
     cwd,
     encoding: 'utf8',

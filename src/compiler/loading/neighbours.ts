@@ -1,19 +1,20 @@
 /**
- * The modules next to a file, as Node reads them. Each is read once in a thread, for what it tells of its
- * functions.
+ * The modules that a file imports by a relative path. Each thread reads each module once, for the costs of
+ * its functions.
  */
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { ModuleCosts, ModuleCostsLookup } from '../analysis/importedcosts.ts'
 import { exportedCosts } from '../analysis/exportedcosts.ts'
 
-/** Larger files are no neighbours: to read them twice takes too long. */
+/** Larger files are ignored: reading them twice takes too long. */
 const sizeMost = 1_000_000
 
 const found = new Map<string, ModuleCosts | null>()
 
 /**
- * What is next to this file. A module that is not a file of its package, or cannot be read, tells nothing.
+ * Returns the costs of the modules that this file imports. A module outside the package, or an unreadable
+ * one, has none.
  */
 export function importedCostsOf(file: string): ModuleCostsLookup {
   const folder = dirname(file)
@@ -29,7 +30,7 @@ export function importedCostsOf(file: string): ModuleCostsLookup {
   }
 }
 
-/** The file that a relative specifier means. */
+/** The file that a relative specifier names. */
 function pathOf(path: string): string | null {
   for (const end of ['', '.js', '.cjs', '/index.js', '.ts', '/index.ts']) {
     const candidate = path + end

@@ -11,12 +11,12 @@ import { textHash } from './texthash.ts'
 const source = fileURLToPath(new URL('../../', import.meta.url))
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 
-/** Every Node that the loader is tried on: this one, and those that HEDDLE_NODES names. */
+/** Every Node for the tests of the loader: this one, and those in HEDDLE_NODES. */
 const nodes = [process.execPath, ...(process.env['HEDDLE_NODES']?.split(':').filter(Boolean) ?? [])]
 
 let folder: string
 
-/** A project that has heddle installed: built, under its name, in a node_modules of its own. */
+/** A project with heddle installed: built, under its name, in its own node_modules. */
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'heddle-register-'))
   const installed = join(folder, 'node_modules', 'heddle')
@@ -41,7 +41,7 @@ beforeAll(async () => {
   )
 })
 
-/** One file for each module, as the package has them: the loader finds its parts by their paths. */
+/** One file for each module, as in the package: the loader finds its parts by path. */
 async function buildInto(outdir: string): Promise<void> {
   const entryPoints = await Array.fromAsync(
     glob('{arena,machine,coroutine,compiler}/**/*.ts', {
@@ -91,7 +91,7 @@ function runWith(more: NodeJS.ProcessEnv, node: string, ...args: string[]): Prom
   })
 }
 
-/** Hides registerHooks, so that the loader takes the way that an older Node offers. */
+/** Hides registerHooks, so that the loader uses the interface of an older Node. */
 const olderNode = `data:text/javascript,${encodeURIComponent("import m from 'node:module'; delete m.registerHooks")}`
 
 const typescript = [
@@ -114,7 +114,7 @@ const javascript = [
 
 for (const node of nodes) {
   describe(`node --import heddle/register${node === process.execPath ? '' : ` with ${node}`}`, () => {
-    test('compiles JavaScript and CommonJS modules, and stacks name the lines that were written', async () => {
+    test('compiles JavaScript and CommonJS modules, and stacks show the original lines', async () => {
       const { lines, errors, code } = await run(node, '--import', 'heddle/register', 'main.js')
       expect({ lines, code }, errors).toEqual({ lines: javascript, code: 0 })
     })
@@ -136,7 +136,7 @@ for (const node of nodes) {
       expect(stripped.lines, stripped.errors).toEqual(['even in a worker same preempted'])
     })
 
-    test('works with tsx, whichever of the two comes first', async () => {
+    test('works with tsx, in either order', async () => {
       for (const order of [
         ['tsx', 'heddle/register'],
         ['heddle/register', 'tsx'],
@@ -146,7 +146,7 @@ for (const node of nodes) {
       }
     })
 
-    test('works where Node has no registerHooks', async () => {
+    test('works if Node has no registerHooks', async () => {
       const hidden = ['--import', olderNode, '--import', 'heddle/register']
       const common = await run(node, ...hidden, 'common-main.cjs')
       expect(common.lines, common.errors).toEqual(['twice same preempted', 'fib same preempted'])
@@ -156,7 +156,7 @@ for (const node of nodes) {
       expect(stripped.lines, stripped.errors).toEqual(typescript)
     })
 
-    test('shows a syntax error with the place and the lines around it', async () => {
+    test('shows a syntax error with its position and the lines around it', async () => {
       const { errors, code } = await run(node, '--import', 'heddle/register', 'broken.js')
       expect(code).toBe(1)
       expect(errors).toContain('SyntaxError')
@@ -164,7 +164,7 @@ for (const node of nodes) {
       expect(errors).toContain('let a = = 1')
     })
 
-    test('warns about what stays plain, with the line and the reason, and runs it', async () => {
+    test('warns about code that stays plain, with the line and the reason, and runs it', async () => {
       const { errors, code } = await run(node, '--import', 'heddle/register', 'getter.js')
       expect(code).toBe(0)
       expect(errors).toContain('HeddleWarning')
@@ -173,7 +173,7 @@ for (const node of nodes) {
   })
 }
 
-/** A package as others write them: unmarked, of CommonJS, without a `type`. */
+/** A package as other people write it: unmarked CommonJS, without a `type`. */
 async function addPackage(name: string, text: string, manifest: object = {}): Promise<void> {
   const at = join(folder, 'app', 'node_modules', name)
   await mkdir(at, { recursive: true })
@@ -194,7 +194,7 @@ for (const node of nodes) {
       return runWith(env, node, '--import', 'heddle/register', file)
     }
 
-    test('a marked function of a required package that does not say its type is compiled', async () => {
+    test('a marked function of a required package without a type is compiled', async () => {
       await addPackage('marked-cjs', unmarked.replace('fib(n) {', "fib(n) { 'use task';"))
       const { lines, errors } = await asks(
         'require.cjs',
@@ -203,7 +203,7 @@ for (const node of nodes) {
       expect(lines, errors).toEqual(['true 55'])
     })
 
-    test('a package is compiled when it is asked for, required and imported, and not when it is left out', async () => {
+    test('a selected package is compiled, required and imported, and an excluded one is not', async () => {
       await addPackage('foreign', unmarked)
       await addPackage('foreign-esm', unmarked.replaceAll(/exports\.(\w+) = /g, 'export const $1_ = '), {
         type: 'module',
@@ -218,7 +218,7 @@ for (const node of nodes) {
       expect((await asks('both.cjs', text, partly)).lines).toEqual(['false 55 true 55'])
     })
 
-    test('a marked function that a pattern leaves out is told of, once', async () => {
+    test('a marked function that a pattern excludes causes one warning', async () => {
       await addPackage('marked-cjs', unmarked.replace('fib(n) {', "fib(n) { 'use task';"))
       const { lines, errors } = await asks(
         'require.cjs',
@@ -226,10 +226,10 @@ for (const node of nodes) {
         { HEDDLE_COMPILE: 'all,!marked-cjs' },
       )
       expect(lines, errors).toEqual(['false'])
-      expect(errors.match(/marked-cjs.index\.js says 'use task' and is not compiled/g)).toHaveLength(1)
+      expect(errors.match(/marked-cjs.index\.js contains 'use task' and is not compiled/g)).toHaveLength(1)
     })
 
-    test('what several threads load is compiled once, kept, and used by the next start; damage is mended', async () => {
+    test('a module of several threads is compiled once, cached for the next start, and recompiled if damaged', async () => {
       const cache = join(folder, `cache-${nodes.indexOf(node)}`)
       await addPackage('foreign', `${unmarked}\n// ${Math.random()}`)
       const text = `
@@ -243,7 +243,7 @@ for (const node of nodes) {
       expect((await asks('several.cjs', text, env)).lines).toEqual(all)
       const [entry, ...others] = await entries()
       expect(others).toEqual([])
-      // What the entry says is what runs: the second start compiles nothing.
+      // The cache entry runs: the second start compiles nothing.
       const kept = await readFile(join(cache, entry!), 'utf8')
       const body = kept
         .slice(33)
@@ -259,7 +259,7 @@ for (const node of nodes) {
       expect(await readFile(join(cache, entry!), 'utf8')).toBe(kept)
     })
 
-    test('the first `import` of a package of CommonJS says what to type', async () => {
+    test('the error of the first `import` in a CommonJS package names the fix', async () => {
       const at = join(folder, 'app', 'initialised')
       await mkdir(at, { recursive: true })
       await writeFile(join(at, 'package.json'), '{ "name": "initialised", "type": "commonjs" }')
@@ -276,14 +276,14 @@ for (const node of nodes) {
 describe('a loaded module', () => {
   const url = pathToFileURL('/somewhere/module.js').href
 
-  test('without the directive is handed on as it is', () => {
+  test('without the directive is passed on unchanged', () => {
     for (const text of ['export const a = 1', Buffer.from('export const a = 1')]) {
       const loaded = { format: 'module', source: text }
       expect(compileLoaded(url, loaded)).toBe(loaded)
     }
   })
 
-  test('that is not a file, or not a program, is handed on as it is', () => {
+  test('that is not a file, or not a program, is passed on unchanged', () => {
     const text = "'use task'\nexport const f = () => { for (;;) f() }"
     for (const [address, format] of [
       ['data:text/javascript,x', 'module'],

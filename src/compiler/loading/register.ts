@@ -1,5 +1,5 @@
 /**
- * `node --import heddle/register main.ts`: functions marked 'use task' are compiled as they are loaded.
- * Workers inherit the flag, so their modules are compiled too.
+ * `node --import heddle/register main.ts`: compiles functions marked 'use task' when their modules are
+ * loaded. Workers inherit the flag, so their modules are compiled too.
  */
 import './installloader.ts'

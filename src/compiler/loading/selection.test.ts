@@ -46,7 +46,7 @@ test.each<[CompilePattern[], number[]]>([
   [['app'], [6, 7]],
   [['mark'], []],
   [[], []],
-])('%j selects what it names, and never the compiler', (patterns, expected) => {
+])('%j selects its packages and files, and never the compiler', (patterns, expected) => {
   const selection = new Selection()
   selection.add(patterns.map(pattern => patternText(pattern, folder)))
   const found = files.flatMap((file, index) => (selection.includes(join(folder, file)) ? [index] : []))
@@ -65,7 +65,7 @@ test('a file: URL names a file', () => {
   expect(selection.excludes(join(folder, 'lib/old.js'))).toBe(true)
 })
 
-test('the package.json of the program, and the environment, ask for packages', () => {
+test('the package.json of the program and the environment select packages', () => {
   process.env['HEDDLE_COMPILE'] = 'jpeg-js, !react'
   try {
     expect(requestedPatterns(join(folder, 'main.js'))).toEqual([
@@ -79,7 +79,7 @@ test('the package.json of the program, and the environment, ask for packages', (
   }
 })
 
-test('what is no pattern is named, with the option', () => {
+test('the error of an invalid pattern names it, and the option', () => {
   for (const wrong of [1, 'marked', {}, null]) {
     expect(() => checkPatterns('compile', wrong)).toThrow(/^compile: .* is not a list; give/)
   }

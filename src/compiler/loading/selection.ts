@@ -1,14 +1,13 @@
 /**
- * Which modules are compiled although nothing in them says 'use task': packages of other people, or
- * everything. The patterns come from three places, and all of them count: HEDDLE_COMPILE in the environment
- * (`heddle run --compile`), `"heddle": { "compile": […] }` in the package.json of the program, and
- * `Kernel.boot({ compile })`.
+ * Modules that are compiled although they do not contain 'use task': other people's packages, or everything.
+ * The patterns of three sources are combined: HEDDLE_COMPILE in the environment (`heddle run --compile`),
+ * `"heddle": { "compile": […] }` in the package.json of the program, and `Kernel.boot({ compile })`.
  *
- *   'jpeg-js'        the package of that name; `*` stands for any characters: '@acme/*'
- *   './lib/old.js'   a file, or every file below a folder; so do an absolute path and a file: URL
+ *   'jpeg-js'        the package of that name; `*` matches any characters: '@acme/*'
+ *   './lib/old.js'   a file, or every file in a folder; also an absolute path or a file: URL
  *   /^@acme\//       packages and files: tested against 'package/path/in/it.js'
- *   'all'            every module but heddle's own
- *   '!react'         not this one, whatever the others say
+ *   'all'            every module except heddle's own
+ *   '!react'         excludes a module that other patterns select
  */
 import { readFileSync } from 'node:fs'
 import { dirname, join, resolve, sep } from 'node:path'
@@ -16,7 +15,7 @@ import { fileURLToPath } from 'node:url'
 
 export type CompilePattern = string | RegExp
 
-/** A pattern as text, which travels to other threads and through the environment. */
+/** A pattern as text, for other threads and the environment. */
 export function patternText(pattern: CompilePattern, folder: string): string {
   if (pattern instanceof RegExp) return `regexp:${pattern.flags}:${pattern.source}`
   const except = pattern.startsWith('!') ? '!' : ''
@@ -27,7 +26,7 @@ export function patternText(pattern: CompilePattern, folder: string): string {
 
 const isPath = (name: string): boolean => /^\.{0,2}[/\\]|^\.{1,2}$|^[a-z]:[/\\]/i.test(name)
 
-/** Throws a TypeError that names the option and the value, unless it is a list of patterns. */
+/** Throws a TypeError that names the option and the value, unless the value is a list of patterns. */
 export function checkPatterns(
   option: string,
   patterns: unknown,
@@ -41,7 +40,7 @@ export function checkPatterns(
   }
 }
 
-/** `'all'` alone, a list of patterns, or a text with commas between them. */
+/** `'all'`, a list of patterns, or a comma-separated text. */
 export function patternList(given: string | readonly CompilePattern[]): readonly CompilePattern[] {
   if (typeof given !== 'string') return given
   return given.split(',').flatMap(part => part.trim() || [])
@@ -65,7 +64,7 @@ function testOf(text: string): Test {
   return module => isForeign(module) && pattern.test(module.name)
 }
 
-/** What is compiled unasked on this thread. */
+/** The modules that are selected on this thread. */
 export class Selection {
   readonly texts: string[] = []
   readonly #included: Test[] = []
@@ -97,13 +96,13 @@ export class Selection {
     return known
   }
 
-  /** Whether a pattern leaves the file out, by name. */
+  /** True if a pattern excludes the file. */
   excludes(file: string): boolean {
     return this.#excluded.length > 0 && this.#excluded.some(test => test(moduleOf(file)))
   }
 }
 
-/** What compiles is not compiled, unless a path names it. */
+/** Packages that the compiler itself uses: compiled only if a path names them. */
 const ownPackages: ReadonlySet<string> = new Set([
   'heddle',
   'oxc-parser',
@@ -118,19 +117,18 @@ const isForeign: Test = ({ name }) => !ownPackages.has(name)
 
 interface Module {
   readonly file: string
-  /** The package's name, and the path inside it. */
+  /** The path inside the package, after the package's name. */
   readonly path: string
   readonly name: string
 }
 
 /**
- * The package that a file belongs to: by the folder that it is installed in, else by the nearest package.json
- * with a name.
+ * The package of a file: by the folder that it is installed in, else by the nearest package.json with a name.
  */
 export function moduleOf(file: string): Module {
   const parts = file.split(sep)
   const at = parts.lastIndexOf('node_modules')
-  // Vite puts the packages that it has bundled for development into a folder of its own.
+  // Vite has a separate folder for the packages that it bundles for development.
   const bundled = /^deps(?:_\w+)?$/.test(parts[at + 2] ?? '')
     ? parts[at + 3]?.replace(/\.js$/, '')
     : undefined
@@ -178,7 +176,7 @@ function manifestIn(folder: string): Manifest | null {
   return manifest
 }
 
-/** The nearest package.json at or above a folder that `accepts` takes. */
+/** The nearest package.json in this folder or a parent for which `accepts` is true. */
 export function nearestManifest(
   folder: string,
   accepts: (manifest: Manifest) => boolean = () => true,
@@ -190,12 +188,12 @@ export function nearestManifest(
   }
 }
 
-/** The environment's variable: patterns with commas between them. */
+/** An environment variable with comma-separated patterns. */
 export const COMPILE_VARIABLE = 'HEDDLE_COMPILE'
 
 /**
- * What the environment and the program's own package.json ask for. A tool that is installed (`next`, `nest`)
- * runs the program of the folder that it stands in.
+ * The patterns of the environment and of the program's package.json. If an installed tool (`next`, `nest`) is
+ * the program, the package.json of the working directory counts.
  */
 export function requestedPatterns(program: string | undefined): string[] {
   const isTool = program?.split(/[/\\]/).includes('node_modules') ?? true

@@ -1,11 +1,8 @@
-/**
- * What is said of a file that was compiled because somebody selected it: all in one, nobody asked for its
- * functions by name.
- */
+/** The single warning for a selected file: its functions were not marked one by one. */
 import type { Diagnostic } from '../compile.ts'
 import { moduleOf } from './selection.ts'
 
-/** Null: there is nothing to say. */
+/** Null if there is nothing to report. */
 export function selectionWarning(diagnostics: readonly Diagnostic[], file: string): string | null {
   const { path } = moduleOf(file)
   const error = diagnostics.find(({ severity }) => severity === 'error')

@@ -7,10 +7,7 @@ import { stripTypes } from './striptypes.ts'
 
 const root = join(import.meta.dirname, '../../..')
 
-/**
- * Which spaces a type becomes, and where a semicolon keeps two statements apart, is each eraser's own
- * business.
- */
+/** Erasers differ in the number of spaces, and in semicolons between statements. */
 const tokens = (text: string): string => text.replaceAll(/[\s;]+/g, ' ').trim()
 
 test.each([
@@ -39,7 +36,7 @@ test.each([
   'export = 1',
   'let a = <number>1',
   'let a: = 1',
-])('erases or refuses what Node does: %j', source => {
+])('erases or refuses the same types as Node: %j', source => {
   let node: string | null = null
   try {
     node = stripTypeScriptTypes(source)
@@ -54,7 +51,7 @@ test.each([
   expect(ours.split('\n').length).toBe(source.split('\n').length)
 })
 
-test('no line continues the one above because a type between them went', () => {
+test('no line continues the one before because a type between them was erased', () => {
   const cases: [string, string][] = [
     ['let log = []\nlet a = log as any\n;[1].forEach(x => a.push(x))\n', 'log'],
     ['let log = []\nlet f = x => log.push(x)\nlet a = f as any\n(f)(1)\n', 'log'],

@@ -1,13 +1,12 @@
 /**
- * TypeScript without its types, for a Node that does not strip them itself: each type becomes spaces, so that
- * every line and column stays where it was written. Syntax that is more than a type (`enum`, `namespace`,
- * parameter properties) is refused, as Node refuses it.
+ * Strips types for a Node that cannot. Each type becomes spaces, so that every line and column stays. Syntax
+ * that is more than a type (`enum`, `namespace`, parameter properties) is refused, as Node refuses it.
  */
 import { parseSync } from 'oxc-parser'
 import { Lines } from '../output/lines.ts'
 import type { Node } from '../analysis/syntax.ts'
 
-/** Throws a SyntaxError with the place for text that does not parse, or that cannot be erased. */
+/** Throws a SyntaxError with its position if the text does not parse, or has types that cannot be erased. */
 export function stripTypes(source: string, file: string, isModule: boolean): string {
   const { program, errors } = parseSync(file, source, {
     lang: 'ts',
@@ -34,7 +33,7 @@ function refusal(
   return new SyntaxError(`${message}\n${file}:${line}:${column}\n${frame}`)
 }
 
-/** What begins here would continue an expression that ended without a semicolon. */
+/** Text that would continue an expression without a semicolon. */
 const continues = /[([`+\-*/,.<]/
 
 class Eraser {
@@ -65,7 +64,7 @@ class Eraser {
     if (isStatement(node)) this.#endStatement(node)
   }
 
-  /** Erases what of a node is a type. True: nothing of it is left to visit. */
+  /** Erases the types of a node. Returns true if nothing of the node remains. */
   #erases(node: Node): boolean {
     switch (node.type) {
       case 'TSTypeAnnotation':
@@ -161,7 +160,7 @@ class Eraser {
     return false
   }
 
-  /** A declaration of which nothing is left. */
+  /** True for a declaration of which nothing remains. */
   #isErasable(node: Node): boolean {
     switch (node.type) {
       case 'TSInterfaceDeclaration':
@@ -193,7 +192,7 @@ class Eraser {
     this.#blank(start, list.at(-1)!.end)
   }
 
-  /** `public`, `readonly`, `override`, … before the name; `?` and `!` behind it. */
+  /** `public`, `readonly`, `override`, … before the name; `?` and `!` after it. */
   #blankModifiers(node: Node): void {
     const { key, computed } = node
     let at = this.#afterDecorators(node)
@@ -212,7 +211,8 @@ class Eraser {
   }
 
   /**
-   * `readonly` or `public` before `[x]` or `*x`: without the word, the line would continue the field above.
+   * `readonly` or `public` before `[x]` or `*x`: without the word, the line would continue the field before
+   * it.
    */
   #guardField({ start }: Node): void {
     const first = this.#past(start)
@@ -232,7 +232,7 @@ class Eraser {
     return last === undefined ? start : this.#past(last.end)
   }
 
-  /** The `?` of a parameter stands before its type, which the pattern's own range includes. */
+  /** The `?` of a parameter is before its type, but inside the range of the pattern. */
   #blankOptional(node: Node): void {
     const end = node.typeAnnotation?.start ?? node.end
     const mark = this.#source.lastIndexOf('?', end)
@@ -285,13 +285,13 @@ class Eraser {
     if (at >= from) this.#blank(at, at + word.length)
   }
 
-  /** Blanks `mark`, where it is what follows. */
+  /** Blanks `mark` if it comes next. */
   #blankNext(from: number, mark: string): void {
     const at = this.#past(from)
     if (this.#source[at] === mark) this.#blank(at, at + 1)
   }
 
-  /** The next place that is neither space nor comment. */
+  /** The next offset that is neither space nor comment. */
   #past(from: number): number {
     const gap = /(?:\s|\/\/[^\n]*|\/\*[^]*?\*\/)*/y
     gap.lastIndex = from
@@ -306,7 +306,7 @@ class Eraser {
     }
   }
 
-  /** A semicolon stays in the place of a statement: the line above may end without one. */
+  /** Replaces a statement by a semicolon, because the line before may have none. */
   #blankStatement({ start, end }: Node): true {
     this.#blank(start, end)
     const next = this.#past(end)
@@ -314,7 +314,7 @@ class Eraser {
     return true
   }
 
-  /** A statement that ended with a type ends with it no more, where the next line would continue it. */
+  /** Adds a semicolon to a statement that ended with a type, if the next line would continue it. */
   #endStatement({ end }: Node): void {
     const last = this.#output[end - 1]
     if (last !== ' ' || this.#source[end - 1] === ' ') return
@@ -325,7 +325,7 @@ class Eraser {
     throw refusal(
       this.#source,
       this.#file,
-      `${what} cannot be erased as a type: ${instead}, or build the file first`,
+      `${what} cannot be erased as a type: ${instead}, or compile the file first`,
       node as never,
     )
   }
@@ -337,7 +337,7 @@ function isStatement({ type }: Node): boolean {
   )
 }
 
-/** A namespace of types alone holds nothing at run time. */
+/** True unless the namespace contains only types. */
 function holdsValues({ body }: Node): boolean {
   if (body === null || body === undefined) return false
   if (body.type === 'TSModuleDeclaration') return holdsValues(body)

@@ -1,7 +1,7 @@
 /**
- * A hash of a text: 128 bits, as 32 hexadecimal digits. It tells texts apart that nobody has made alike on
- * purpose; whoever can write into the cache can write code there anyway. Node's own hashes would cost each
- * thread 20 ms, for the loading of OpenSSL.
+ * A hash of a text: 128 bits, as 32 hexadecimal digits. It is not cryptographic: anyone who can write into
+ * the cache can write code there anyway. Node's own hashes would cost each thread 20 ms, because they load
+ * OpenSSL.
  */
 export function textHash(text: string): string {
   let a = 0x9e3779b9

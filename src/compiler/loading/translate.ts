@@ -1,5 +1,6 @@
 /**
- * The loader's heavy half: what becomes of one module's text. It is loaded when the first module needs it.
+ * The compiling half of the loader: translates the text of one module. It is loaded for the first module that
+ * needs it.
  */
 import { parseSync } from 'oxc-parser'
 import { pathToFileURL } from 'node:url'
@@ -16,31 +17,30 @@ import {
 import { stripTypes } from './striptypes.ts'
 
 export interface Language {
-  /** The text holds TypeScript syntax. */
   typescript: boolean
-  /** Null: it may be either, as Node finds out by its syntax. */
+  /** Null if only the syntax shows it, as in Node. */
   commonjs: boolean | null
 }
 
-/** What is to be done to a text. */
+/** The steps that a text needs. */
 export interface Work {
-  /** Every function is compiled, as if the module began with 'use task'. */
+  /** Compiles every function, as if the module began with 'use task'. */
   readonly whole: boolean
-  /** Types are erased, because Node does not. */
+  /** Erases the types, because Node does not. */
   readonly strips: boolean
-  /** Where compiled modules import their runtime from. */
+  /** The module from which compiled modules import their runtime. */
   readonly runtime: string
 }
 
-/** What became of a text. It is kept on disk: plain data. */
+/** A translated text: plain data, which is cached on disk. */
 export interface Translation {
-  /** Null: the text stays as it was. */
+  /** Null if the text is unchanged. */
   readonly code: string | null
   readonly commonjs: boolean
   readonly diagnostics: readonly Diagnostic[]
 }
 
-/** Never throws: what cannot be read has an error among the diagnostics. */
+/** Never throws: a text that cannot be parsed has an error among the diagnostics. */
 export function translate(source: string, file: string, given: Language, work: Work): Translation {
   const commonjs = given.commonjs ?? !isModuleSyntax(source, file)
   const language: KnownLanguage = { typescript: given.typescript, commonjs }
@@ -73,7 +73,7 @@ function unstripped({ message }: Error, file: string): Diagnostic {
 }
 
 interface KnownLanguage {
-  /** Null: no more, its types have been erased. */
+  /** Null after the types were erased. */
   typescript: boolean | null
   commonjs: boolean
 }
@@ -103,9 +103,9 @@ function compileText(
 }
 
 /**
- * A transpiler before us leaves JavaScript under a TypeScript name, and a map in it; one behind us asks for
- * the raw text and calls it JavaScript already. So the format is only a guess, and the other reading is tried
- * where it fails.
+ * Compiles a text whose language is only a guess. An earlier transpiler leaves JavaScript under a TypeScript
+ * name, with a map in it; a later one asks for the raw text and calls it JavaScript already. If one language
+ * fails, the other is tried.
  */
 function compileAs(
   { code, map }: ReturnType<typeof takeInlineMap>,
@@ -124,10 +124,7 @@ function compileAs(
   return second.diagnostics.some(({ severity }) => severity === 'error') ? first : second
 }
 
-/**
- * `a<b>(c)` reads differently in the two languages: the name that the compiler sees says which the text is
- * in.
- */
+/** A file name that shows the language to the compiler: `a<b>(c)` differs between the two. */
 function nameFor(file: string, typescript: boolean, commonjs: boolean): string {
   if (commonjs) return file.replace(/(\.[cm]?[jt]sx?)?$/, typescript ? '.cts' : '.cjs')
   if (typescript) return file
@@ -140,8 +137,8 @@ function located(diagnostic: Diagnostic, file: string, inputMap: SourceMap | nul
 }
 
 /**
- * As Node decides it where neither the name nor the package.json does: `import`, `export` or a top-level
- * `await`.
+ * True for `import`, `export` or a top-level `await`: Node's rule if neither the name nor package.json
+ * decides.
  */
 export function isModuleSyntax(source: string, file: string): boolean {
   const lang = /\.[cm]?ts$/.test(file) ? 'ts' : 'js'
@@ -154,7 +151,7 @@ export function isModuleSyntax(source: string, file: string): boolean {
 
 const isError = ({ severity }: { severity: string }): boolean => severity === 'Error'
 
-/** The first syntax error of a text, with its place and the lines around it; null: it has none. */
+/** The first syntax error of a text, with its position and the lines around it, or null. */
 export function syntaxErrorOf(source: string, file: string): string | null {
   const lang = /\.[cm]?ts$/.test(file) ? 'ts' : 'js'
   const sourceType = /\.c[jt]s$/.test(file) ? 'commonjs' : 'unambiguous'
@@ -166,7 +163,7 @@ export function syntaxErrorOf(source: string, file: string): string | null {
   return `${error.message}\n${file}:${line}:${column}\n${lines.frame(start, Math.min(end, start + 80))}`
 }
 
-/** The modules that a text imports by static statements. */
+/** The specifiers that a text imports statically. */
 export function importsOf(source: string, file: string): string[] {
   const lang = /\.[cm]?ts$/.test(file) ? 'ts' : 'js'
   const { module } = parseSync(file, source, { lang, sourceType: 'unambiguous' } as never)
@@ -176,16 +173,13 @@ export function importsOf(source: string, file: string): string[] {
 }
 
 /**
- * CommonJS finds the runtime under a global symbol: some versions of Node cannot `require` a module from a
- * file that a hook has changed. The two texts are of one length, so that the map holds.
+ * CommonJS output finds the runtime under a global symbol: some versions of Node cannot `require` a module
+ * from a file that a hook changed. Both texts have the same length, so that the map stays valid.
  */
 const access = 'globalThis[globalThis.Symbol.for("heddle.runtime")]'
 const commonRuntime = 'heddle/runtime'.padEnd(access.length - 'require("")'.length, '/')
 
-/**
- * A module may have a variable of that name: lodash's modules have a `Symbol`, and core-js has a
- * `globalThis`.
- */
+/** A module may have variables of these names: lodash has a `Symbol`, core-js a `globalThis`. */
 function runtimeAccess(output: string): string {
   if (!declares(output, 'globalThis') || declares(output, 'global')) return access
   return access.replaceAll('globalThis', 'global'.padEnd('globalThis'.length))

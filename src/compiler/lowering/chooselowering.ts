@@ -1,4 +1,4 @@
-/** Which lowering a function is made by, where neither its directive nor the caller of the compiler says. */
+/** Chooses the lowering of a function if neither its directive nor the option does. */
 import type { Analysis } from '../analysis/analysis.ts'
 import { constructStops } from '../analysis/construct.ts'
 import type { LoweringName } from '../analysis/directive.ts'
@@ -7,9 +7,9 @@ import { bare, contains, type Node } from '../analysis/syntax.ts'
 
 /**
  * Measured (`npm run bench -- coroutine`, the rows `block`): a call through a generator costs ten times a
- * plain one, a call that blocks costs a generator half of what it costs a function that unwinds. So a
- * generator is the better form for a function that does nothing but block: every call in it that may suspend
- * is one of ours that blocks, and every loop in it makes such a call.
+ * plain call, and a blocking call in a generator costs half as much as in a function that unwinds. So a
+ * generator is better for a function that only blocks: every call in it that may suspend is imported from
+ * heddle, and every loop makes such a call.
  */
 export function chooseLowering(func: Func, analysis: Analysis): LoweringName {
   const { bindingOf, funcs } = analysis
@@ -28,12 +28,12 @@ export function chooseLowering(func: Func, analysis: Analysis): LoweringName {
   return func.loops.every(waits) ? 'generator' : 'frames'
 }
 
-/** What nothing but a function that unwinds can stand for. */
+/** Kinds of functions that must unwind: a generator cannot replace them. */
 const isImplicit: ReadonlySet<Func['kind']> = new Set(['constructor', 'getter', 'setter'])
 
 const called = new WeakMap<readonly Func[], ReadonlySet<Func>>()
 
-/** The functions that are called by name. */
+/** The functions that the file calls by name. */
 function calledIn(funcs: readonly Func[]): ReadonlySet<Func> {
   let found = called.get(funcs)
   if (found === undefined) {
@@ -45,14 +45,14 @@ function calledIn(funcs: readonly Func[]): ReadonlySet<Func> {
 }
 
 /**
- * Loops in loops and no call that may suspend: what a generator leaves out of a nest (`nestedloops.ts`) is
- * worth more than a cheaper call of it, where nobody in its file calls it.
+ * A loop nest without a call that may suspend. A generator omits most safepoints of a nest
+ * (`nestedloops.ts`), which saves more than a cheaper call if its file does not call it.
  */
 function isNest({ loops }: Func): boolean {
   return loops.some(outer => loops.some(inner => inner !== outer && contains(outer, inner)))
 }
 
-/** True for a call of something that is imported from this package: `sleep(10)`, `wait(promise)`. */
+/** True for a call of a function that is imported from this package: `sleep(10)`, `wait(promise)`. */
 function blocks(node: Node, bindingOf: Analysis['bindingOf']): boolean {
   if (node.type !== 'CallExpression') return false
   const callee = bare(node.callee)

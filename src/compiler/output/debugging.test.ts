@@ -14,7 +14,7 @@ const loader = ['--import', new URL('../loading/register.ts', import.meta.url).h
 interface Debugged {
   readonly result: number
   readonly switches: number
-  /** The lines of the source at which it stopped. */
+  /** The source lines at which it stopped. */
   readonly seen: readonly number[]
 }
 
@@ -27,7 +27,7 @@ async function debug(flags: readonly string[], how: 'stop' | 'step'): Promise<De
   return JSON.parse(await run(flags, 'stepping.ts', how)) as Debugged
 }
 
-test('breakpoints by the lines of the source stop a task as they stop the plain function, however often it is interrupted', async () => {
+test('breakpoints on source lines stop a task like the plain function, even if it is often preempted', async () => {
   const [plain, compiled] = await Promise.all([debug([], 'stop'), debug(loader, 'stop')])
   expect(plain.seen.length).toBeGreaterThan(60)
   expect(compiled.seen).toEqual(plain.seen)
@@ -48,7 +48,7 @@ interface Profile {
   }[]
 }
 
-test('a profile names the functions of the source, and through the map the lines where the time went', async () => {
+test('a profile shows the functions of the source and, by the map, the lines that took the time', async () => {
   const scratch = mkdtempSync(join(tmpdir(), 'heddle-profile-'))
   onTestFinished(() => rmSync(scratch, { recursive: true }))
   expect(await run([...loader, '--cpu-prof', `--cpu-prof-dir=${scratch}`], 'profiled.ts')).toBe('true\n')
@@ -61,7 +61,7 @@ test('a profile names the functions of the source, and through the map the lines
   for (const { callFrame, positionTicks = [] } of profile.nodes) {
     if (!callFrame.url.endsWith('/debugged/work.ts')) continue
     for (const { line, ticks: count } of positionTicks) {
-      // Ticks have lines alone; a line of the output has one statement.
+      // Profile ticks have only lines; a line of the output has one statement.
       const origin = lines[line - 1]!.find(segment => segment.length > 1) as [number, number, number, number]
       const place = `${callFrame.functionName}: ${source.split('\n')[origin[2]]!.trim()}`
       ticks.set(place, (ticks.get(place) ?? 0) + count)

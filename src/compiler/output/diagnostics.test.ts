@@ -9,7 +9,7 @@ function told(source: string, file = 'a.js'): string[] {
 }
 
 describe('a code frame', () => {
-  test('shows the lines around with a caret under the place', () => {
+  test('shows the lines around with a caret under the range', () => {
     const source = 'one\ntwo\n\tthree four\nfive\nsix'
     const start = source.indexOf('four')
     expect(new Lines(source).frame(start, start + 4)).toBe(
@@ -17,7 +17,7 @@ describe('a code frame', () => {
     )
   })
 
-  test('holds at the edges: an empty file, the last character, a range over lines, CRLF', () => {
+  test('is right at the edges: an empty file, the last character, a range over lines, CRLF', () => {
     expect(new Lines('').frame(0, 0)).toBe('> 1 | \n    | ^')
     expect(new Lines('a\r\nb').frame(3, 4)).toBe('  1 | a\n> 2 | b\n    | ^')
     expect(new Lines('ab\ncd').frame(1, 5)).toBe('> 1 | ab\n    |  ^\n  2 | cd')
@@ -25,14 +25,14 @@ describe('a code frame', () => {
   })
 })
 
-describe('what does not parse', () => {
+describe('text that does not parse', () => {
   test.each([
     ['a.js', "function f() { 'use task'; let = }"],
     ['a.ts', "function f(: number) { 'use task' }"],
     ['a.tsx', "const f = () => { 'use task'; return <a></b> }"],
     ['a.mjs', "'use task'\nlet x = 1\nlet y = ]"],
     ['a.cjs', "'use task'; return return"],
-  ])('%s is an error with a frame, and the text comes back as it was', (file, source) => {
+  ])('%s is an error with a frame, and the text is returned unchanged', (file, source) => {
     const result = compile(source, file)
     expect(result).toMatchObject({ code: source, changed: false, map: null })
     expect(result.diagnostics[0]).toMatchObject({ severity: 'error', code: 'syntax', file })
@@ -57,22 +57,22 @@ describe('what does not parse', () => {
   })
 })
 
-describe('what is nested deeply', () => {
+describe('deeply nested code', () => {
   const nested = (depth: number): string =>
     `function fine() { 'use task'; for (;;) return 1 }\nfunction deep(f) { 'use task'; return ${'f('.repeat(depth)}${')'.repeat(depth)} }`
 
-  test('is compiled, as far as it goes', () => {
+  test('is compiled up to a limit', () => {
     expect(compile(nested(100), 'a.js')).toMatchObject({ changed: true, diagnostics: [] })
   })
 
-  test('costs only the function that it is in', () => {
+  test('only leaves its own function plain', () => {
     const { stats, diagnostics } = compile(nested(1100), 'a.js')
     expect(stats.map(({ name, form }) => `${name} ${form}`)).toEqual(['fine twin', 'deep plain'])
     expect(diagnostics.map(({ code, line }) => `${code} ${line}`)).toEqual(['internal 2'])
     expect(diagnostics[0]!.message).toMatch(/^`deep` stays plain: the compiler failed on it: /)
   })
 
-  test('never reaches a parser that it would crash', () => {
+  test('never crashes the parser', () => {
     for (const open of ['(', '[', '{', '({a:', '`${', 'f(']) {
       const source = `'use task';${open.repeat(100_000)}`
       expect(compile(source, 'a.js')).toMatchObject({ code: source, changed: false })
@@ -81,7 +81,7 @@ describe('what is nested deeply', () => {
   })
 })
 
-describe('code that is made out of text while the program runs', () => {
+describe('code that a program makes from text at run time', () => {
   const made = (source: string, whole: boolean): string[] =>
     compile(source, 'a.js', { whole })
       .diagnostics.filter(({ code }) => code === 'made-code')
@@ -93,7 +93,7 @@ describe('code that is made out of text while the program runs', () => {
     ['vm.runInThisContext', 'export function make(text) { return vm.runInThisContext(text) }'],
     ['vm.Script', 'const made = [1].map(text => new vm.Script(text))'],
   ])('%s in a file that is compiled whole is a warning', (name, source) => {
-    expect(made(source, true)).toEqual([`1: what \`${name}\` makes here stays plain`])
+    expect(made(source, true)).toEqual([`1: the code that \`${name}\` makes here stays plain`])
     expect(made(`export function other() { 'use task'; for (;;); }\n${source}`, false)).toEqual([])
   })
 
@@ -101,13 +101,13 @@ describe('code that is made out of text while the program runs', () => {
     expect(made("function f(text) { 'use task'; return new Function(text) }", false)).toHaveLength(1)
   })
 
-  test('fixed texts and functions of that name are none', () => {
+  test('constant texts and other functions of that name cause no warning', () => {
     expect(made("export const self = Function('return this')()", true)).toEqual([])
     expect(made('export function f(Function, text) { return new Function(text) }', true)).toEqual([])
   })
 })
 
-describe("'use task' where it means nothing", () => {
+describe("'use task' in a place where it has no effect", () => {
   test.each([
     ['after another statement', "function f() { let x; 'use task' }"],
     ['in a block', "function f() { { 'use task' } }"],
@@ -120,7 +120,7 @@ describe("'use task' where it means nothing", () => {
     expect(changed).toBe(false)
   })
 
-  test('as any other text is nothing to speak of', () => {
+  test('as an ordinary string causes no warning', () => {
     expect(told("f('use task'); const x = 'use task'; // use task")).toEqual([])
   })
 
@@ -129,7 +129,7 @@ describe("'use task' where it means nothing", () => {
   })
 })
 
-describe('what stays plain', () => {
+describe('code that stays plain', () => {
   test.each([
     ['getter', "class A { get x() { 'use task generator'; return 1 } }"],
     ['getter', "class A { get length() { 'use task'; return 1 } }"],
@@ -172,7 +172,7 @@ describe('what stays plain', () => {
     const f = 'function f() { for (;;); }'
     expect(told(`'use task'\n${f}\nlet text = ''\n${use}`)).toEqual(['warning text 2:1'])
     expect(told(`'use task'\nfunction f() {}\nlet text = ''\n${use}`)).toEqual([])
-    // One that is marked itself is a task: its author has asked for it.
+    // A function with its own directive is a task.
     expect(told(`function f() { 'use task'; for (;;); }\nlet text = ''\n${use}`)).toEqual([])
   })
 
@@ -196,7 +196,7 @@ function loop() { for (;;) return 1 }`),
     ).toEqual(['warning parameter-default 3:19', 'warning constructor 3:30'])
   })
 
-  test('the rest of the file is compiled all the same', () => {
+  test('the rest of the file is compiled', () => {
     const { stats, changed } = compile(
       "function f() { 'use task'; for (;;); }\nclass A { get length() { 'use task'; return 1 } }",
       'a.js',
@@ -212,21 +212,21 @@ function loop() { for (;;) return 1 }`),
     ).diagnostics
     expect(diagnostic).toMatchObject({ file: 'src/a.ts', line: 2, column: 3, code: 'getter' })
     expect(diagnostic!.message).toBe(
-      '`size` stays plain: too many things have a `size` for a read of each to be looked at',
+      '`size` stays plain: `size` is too common a name to check all reads of it',
     )
     expect(diagnostic!.frame).toContain('> 2 |   get size() {')
   })
 })
 
-describe('a function of the file that a task calls and that is not marked', () => {
+describe('an unmarked function of the file that a task calls', () => {
   const loop = 'function count(n) { let t = 0; while (n-- > 0) t++; return t }\n'
 
-  test('is warned of once, where it is first called, when it can run long', () => {
+  test('causes one warning, at its first call, if it can run long', () => {
     const source = `${loop}function f() { 'use task'; count(1); return count(2) }`
     expect(told(source)).toEqual(['warning unmarked 2:28'])
   })
 
-  test('is not, when it cannot, or is marked, or no task calls it', () => {
+  test('causes none if it is brief or marked, or if no task calls it', () => {
     expect(told("function g() { return 1 }\nfunction f() { 'use task'; return g() }")).toEqual([])
     expect(told(`'use task'\n${loop}function f() { return count(2) }`)).toEqual([])
     expect(told(`${loop}function f() { 'use task'; return 1 }\ncount(3)`)).toEqual([])

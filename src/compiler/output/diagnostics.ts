@@ -1,4 +1,4 @@
-/** What the compiler says about a file: where, why, and the lines around it. */
+/** The diagnostics of a file: position, reason, and the lines around. */
 import type { Diagnostic } from '../compile.ts'
 import type { Lines } from './lines.ts'
 

@@ -1,19 +1,17 @@
 /**
- * Asks the engine whether it parses what the compiler wrote: far quicker than a parser that builds a tree,
- * and in a fraction of the memory. A yes is certain. A no may only mean that the engine does not know the
- * text's language, or that a module was not turned into a script well enough: then the parser is asked.
+ * Asks the engine whether it can parse the output: far faster than a parser that builds a tree, and with a
+ * fraction of the memory. A yes is certain. A no may only mean that the engine does not know the language of
+ * the text, or that a module could not be turned into a script: then the parser decides.
  */
 import type { Rope } from './rope.ts'
 import type { Node } from '../analysis/syntax.ts'
 
-/** True when the engine takes the text for a CommonJS module. */
+/** True if the engine parses the text as a CommonJS module. */
 export function isScript(code: string): boolean {
   return parses(Function, code)
 }
 
-/**
- * True when the engine takes the text for a module's, but for its imports and exports, which are left out.
- */
+/** True if the engine parses the text of a module, without its imports and exports. */
 export function isModuleText(output: Rope, source: string, program: Node): boolean {
   const bare = output.text(source, outsideOf(program)).replace(runtimeImport, '')
   return parses(AsyncFunction, `'use strict'; ${bare}`)
@@ -23,9 +21,7 @@ const runtimeImport = /import \{[^}]*\} from "(?:[^"\\]|\\.)*";/
 
 const AsyncFunction = (async () => {}).constructor as FunctionConstructor
 
-/**
- * Makes a function of the text, and does not call it. A page may forbid that, which is a no like any other.
- */
+/** Makes a function of the text, without calling it. A page may forbid that, which counts as a no. */
 function parses(Maker: FunctionConstructor, body: string): boolean {
   try {
     const made = new Maker('exports', 'require', 'module', '__filename', '__dirname', body)
@@ -35,7 +31,10 @@ function parses(Maker: FunctionConstructor, body: string): boolean {
   }
 }
 
-/** What of a module no function body can hold: imports, lists of exports, the words before a declaration. */
+/**
+ * The parts of a module that no function body can contain: imports, export lists, `export` before a
+ * declaration.
+ */
 function outsideOf(program: Node): { start: number; end: number }[] {
   const found: { start: number; end: number }[] = []
   if (program.hashbang) found.push(program.hashbang)

@@ -1,6 +1,6 @@
-/** Where an offset of a source stands: its line and its column. */
+/** Lines and columns of a source. */
 
-/** Finds lines and columns in one source, both from 1. */
+/** Finds the line and column of an offset, both 1-based. */
 export class Lines {
   readonly #source: string
   readonly #starts: number[] = [0]
@@ -22,7 +22,7 @@ export class Lines {
     return { line: low + 1, column: offset - this.#starts[low]! + 1 }
   }
 
-  /** Two lines before and one after, numbered, with a caret line under the range. */
+  /** Two lines before and one after, numbered, with carets under the range. */
   frame(start: number, end: number): string {
     const { line, column } = this.at(start)
     const first = Math.max(1, line - 2)

@@ -8,7 +8,7 @@ const range = (text: string): { start: number; end: number } => {
   return { start, end: start + text.length }
 }
 
-test('a rope is the text of its parts, in any order and as often as they stand in it', () => {
+test('a rope is the text of its parts, in any order and any number of times', () => {
   const made = rope`<${range('third')}|${range('first')}|${range('third')}>`
   expect(made.text(source)).toBe('<third|first|third>')
   expect(join([range('first'), 'x', new Rope()], ',').text(source)).toBe('first,x,')
@@ -21,7 +21,7 @@ test('printing gives the same text with and without a map', () => {
   expect(print(made, source, 'a.js', false)).toEqual({ code, map: null })
 })
 
-test('every range of the source maps back to where it came from, also a second time and backwards', () => {
+test('every source range maps back to its position, also if repeated or out of order', () => {
   const made = rope`new text ${range('third')}\n${range('first')} new ${range('second')}\nnew\n${range('second')} ${range('first')}`
   const { code, map } = print(made, source, 'a.js', true)
   const trace = new TraceMap(map as never)
@@ -44,13 +44,13 @@ test('every range of the source maps back to where it came from, also a second t
   }
 })
 
-test('a rope of new text alone has a map of nothing', () => {
+test('a rope of only new text has an empty map', () => {
   const { code, map } = print(rope`only new`, source, 'a.js', true)
   expect(code).toBe('only new')
   expect((map as { mappings: string }).mappings.replace(/;/g, '')).toBe('')
 })
 
-test('new text belongs to the source before it up to its last end, and from there to what follows, on a line of its own', () => {
+test('new text maps to the source before it up to its last statement end, then to the source after it, on a new line', () => {
   const made = rope`${range('first')}; } while (more(1; 2)) { if (!(${range('second')})) break; } if (look()) stop; return; }`
   const { code, map } = print(made, source, 'a.js', true)
   expect(code).toBe('first; } \nwhile (more(1; 2)) { if (!(second)) break; } if (look()) stop; return; }')

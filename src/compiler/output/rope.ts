@@ -1,6 +1,6 @@
 /**
- * Output text that remembers where it comes from. A lowering composes ropes of new text and of ranges of the
- * source, in any order and as often as it needs them; at the end they become text and a source map.
+ * Output text that knows its source positions. A lowering composes ropes of new text and of source ranges, in
+ * any order and as often as needed. At the end they become text and a source map.
  */
 import { SourceMap, type SourceMapSegment } from 'magic-string'
 import { Lines } from './lines.ts'
@@ -10,7 +10,7 @@ type Part = string | { start: number; end: number }
 export class Rope {
   readonly #pieces: Piece[] = []
 
-  /** A rope that is added is added as it is: it must not grow any more. */
+  /** Adds a piece. An added rope must not grow any more. */
   add(piece: Piece): this {
     if (piece !== '') this.#pieces.push(piece)
     return this
@@ -20,14 +20,14 @@ export class Rope {
     return this.#pieces.every(piece => (piece instanceof Rope ? piece.isEmpty : isAnchor(piece)))
   }
 
-  /** True when the rope is this range of the source, and nothing else. */
+  /** True if the rope is exactly this range of the source. */
   isRange({ start, end }: { start: number; end: number }): boolean {
     const [piece] = this.#pieces
     if (this.#pieces.length !== 1 || typeof piece === 'string' || piece instanceof Rope) return false
     return piece!.start === start && piece!.end === end
   }
 
-  /** The new text that the rope is, where it is one and nothing else; null for any other. */
+  /** The rope's text if it is a single piece of new text, else null. */
   get only(): string | null {
     let pieces = this.#pieces
     for (;;) {
@@ -39,19 +39,19 @@ export class Rope {
     }
   }
 
-  /** Texts and ranges in their order, neighbours joined. */
+  /** Texts and ranges in order, neighbours joined. */
   get parts(): Part[] {
     return this.anchored.filter(part => !isAnchor(part))
   }
 
-  /** The same with anchors: empty ranges, which say where the text after them belongs. */
+  /** The same with anchors: empty ranges that give the position of the text after them. */
   get anchored(): Part[] {
     const parts: Part[] = []
     this.#each(piece => append(parts, piece))
     return parts
   }
 
-  /** The text, without what comes from these ranges of the source, which follow each other. */
+  /** The text, without the parts from these source ranges, which are in order. */
   text(source: string, without: readonly { start: number; end: number }[] = []): string {
     let text = ''
     this.#each(piece => {
@@ -62,7 +62,7 @@ export class Rope {
     return text
   }
 
-  /** Visits what is no rope itself, in order. Ropes may be nested deeper than the stack is. */
+  /** Visits the pieces that are no ropes, in order. It uses no recursion: ropes may be nested very deeply. */
   #each(visit: (piece: Part) => void): void {
     const open: { pieces: Piece[]; at: number }[] = [{ pieces: this.#pieces, at: 0 }]
     for (let level = open.pop(); level !== undefined; level = open.pop()) {
@@ -81,7 +81,7 @@ export class Rope {
   }
 }
 
-/** The part of the source that is in none of the ranges. */
+/** The part of a range that is in none of the others. */
 function outside(
   source: string,
   { start, end }: { start: number; end: number },
@@ -113,7 +113,7 @@ function isAnchor(part: Piece): boolean {
   return typeof part === 'object' && !(part instanceof Rope) && part.start === part.end
 }
 
-/** New text, a rope, or a range of the source (a node is one). */
+/** New text, a rope, or a range of the source (such as a node). */
 export type Piece = string | Rope | { start: number; end: number }
 
 /** Composes a rope as a template. */
@@ -160,18 +160,18 @@ export function print(
 
 type Range = Exclude<Part, string>
 
-/** The output as it grows, and where each of its places comes from. */
+/** The growing output, and the source position of each part. */
 class Mapping {
   code = ''
   readonly mappings: SourceMapSegment[][] = [[]]
   readonly #source: string
   readonly #lines: Lines
   #column = 0
-  /** The last characters of the output. To read them from `code` would copy the whole of it each time. */
+  /** The last characters of the output. Reading them from `code` would copy the whole string each time. */
   #tail = ''
-  /** The line of the source that the last place came from. */
+  /** The source line of the last position. */
   #line = 0
-  /** Where the statement stands that comes next. */
+  /** The position of the next statement. */
   #anchor: { line: number; column: number } | null = null
 
   constructor(source: string) {
@@ -180,9 +180,9 @@ class Mapping {
   }
 
   /**
-   * New text. What closes the statement before it stays with that one; from where the next statement begins,
-   * it belongs to the source that follows: there a debugger stops. One of another line of the source begins a
-   * line, because profiles count by lines.
+   * Adds new text. The part that closes the previous statement keeps its position. From the start of the next
+   * statement, the text has the position of the source that follows, where a debugger stops. A statement of
+   * another source line begins a new line, because profiles count by lines.
    */
   added(text: string, next: Range | undefined): void {
     if (this.#anchor !== null) {
@@ -193,8 +193,7 @@ class Mapping {
       this.#append(text)
       return
     }
-    // What leads to a statement that is marked is no part of it: it runs also where the statement is passed
-    // by.
+    // Text before an anchored statement is no part of it: it also runs if the statement is skipped.
     const head = next === undefined || isAnchor(next) ? text.length : headOf(text)
     this.#append(text.slice(0, head))
     if (head === text.length) return
@@ -205,16 +204,15 @@ class Mapping {
   }
 
   /**
-   * A statement of the source begins here: new text that comes next belongs to it, and comes from the space
-   * before it. That is where a breakpoint on the line is looked for, and its first word may come later in the
-   * output.
+   * A source statement begins here. The new text that follows belongs to it, and maps to the space before it:
+   * debuggers look for a breakpoint there, and the statement's first word may come later in the output.
    */
   anchor(offset: number): void {
     const { line, column } = this.#lines.at(offset)
     this.#anchor = { line, column: Math.max(1, column - 1) }
   }
 
-  /** Text of the source: each of its words, and each of its lines, has its place. */
+  /** Adds source text: each word and each line gets a position. */
   copied({ start, end }: Range): void {
     this.#anchor = null
     const source = this.#source
@@ -238,12 +236,12 @@ class Mapping {
     this.#append(source.slice(from, end))
   }
 
-  /** The place `generated` of the output's last line comes from this line and column, both from 1. */
+  /** Maps the offset `generated` of the output's last line to this line and column, both 1-based. */
   #segment(generated: number, line: number, column: number): void {
     this.#line = line
     const row = this.mappings[this.mappings.length - 1]!
     const last = row[row.length - 1]
-    // Two for one place: the later one counts.
+    // The later of two segments at one position wins.
     if (last !== undefined && last[0] === generated) row.pop()
     row.push([generated, 0, line - 1, column - 1])
   }
@@ -274,8 +272,9 @@ function isWordCode(code: number): boolean {
 }
 
 /**
- * Where, in new text, the statement begins that what follows the text stands in: the outermost one that the
- * text opens, else the one after its last end. The length of the text: it ends with a statement.
+ * The offset in new text at which the statement begins that contains the text after it: the outermost
+ * statement that the text opens, else the one after its last end. The length of the text if it ends with a
+ * statement.
  */
 function headOf(text: string): number {
   const opened: { isBlock: boolean; head: number }[] = []
@@ -309,7 +308,7 @@ function headOf(text: string): number {
   return head
 }
 
-/** Whether a line may begin at this place of the text: between two statements. */
+/** True if a new line may begin at this offset of the text: between two statements. */
 function isBetween(text: string, at: number): boolean {
   return /[;{}] *$/.test(text.slice(Math.max(0, at - 8), at)) && !text.includes('`')
 }

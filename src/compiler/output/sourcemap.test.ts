@@ -17,7 +17,7 @@ const segment = fc
   .map(([column, origin]) => (origin === null ? [column] : [column, ...origin]) as never)
 
 describe('mappings', () => {
-  test('what is encoded decodes to the same segments', () => {
+  test('encoded segments decode to the same segments', () => {
     fc.assert(
       fc.property(fc.array(fc.array(segment, { maxLength: 6 }), { minLength: 1, maxLength: 8 }), lines => {
         expect(decodeMappings(encodeMappings(lines))).toEqual(lines)
@@ -48,7 +48,7 @@ describe('composed maps', () => {
   const outer = edited.generateMap({ hires: true, source: 'a.js' }) as SourceMap
   const output = edited.toString()
 
-  test('lead from the output to what was written, as trace-mapping reads them', () => {
+  test('lead from the output to the original source, as trace-mapping reads them', () => {
     const composed = composeMaps(outer, inner)
     const lines = output.split('\n')
     const line = lines.findIndex(text => text.includes('throw'))
@@ -58,7 +58,7 @@ describe('composed maps', () => {
     expect(originalPosition(composed, line + 1, column + 1)).toEqual({ line: 3, column: 1 })
   })
 
-  test('say nothing about lines that neither map knows', () => {
+  test('contain nothing about lines that neither map knows', () => {
     expect(originalPosition(composeMaps(outer, inner), 2, 1)).toBeNull()
     expect(originalPosition(composeMaps(outer, inner), 99, 1)).toBeNull()
   })
@@ -73,7 +73,7 @@ describe('inline maps', () => {
     mappings: 'AAAA',
   }
 
-  test('are taken out of the text that carries them', () => {
+  test('are removed from their text', () => {
     expect(takeInlineMap(`let a\n${inlineMapComment(map)}\n`)).toEqual({ code: 'let a\n\n', map })
   })
 

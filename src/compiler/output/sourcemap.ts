@@ -1,6 +1,6 @@
 /**
- * The little of source maps that the loader needs: a map that came with the input (a transpiler ran first)
- * and the map of our own edits become one, so that a stack trace names the line that a person wrote.
+ * The part of source maps that the loader needs. It combines a map that came with the input, from an earlier
+ * transpiler, with the compiler's own map. So stack traces show the original lines.
  */
 
 export interface SourceMap {
@@ -33,7 +33,7 @@ export function decodeMappings(mappings: string): Segment[][] {
   })
 }
 
-/** The text of decoded lines: what decodeMappings reads. */
+/** The inverse of decodeMappings. */
 export function encodeMappings(lines: Segment[][]): string {
   const previous = [0, 0, 0, 0, 0]
   return lines
@@ -54,8 +54,8 @@ export function encodeMappings(lines: Segment[][]): string {
 }
 
 /**
- * The map from `outer`'s generated text to `inner`'s sources, where `outer` was made from the text that
- * `inner` describes. Positions that `inner` knows nothing of are left out.
+ * The map from the generated text of `outer` to the sources of `inner`; `inner` describes the input of
+ * `outer`. Positions that `inner` does not know are omitted.
  */
 export function composeMaps(outer: SourceMap, inner: SourceMap): SourceMap {
   const innerLines = decodeMappings(inner.mappings)
@@ -79,7 +79,7 @@ export function composeMaps(outer: SourceMap, inner: SourceMap): SourceMap {
   }
 }
 
-/** Where a position (line from 1, column from 1) of the generated text comes from, or null. */
+/** The original position of a generated one (line and column 1-based), or null. */
 export function originalPosition(
   map: SourceMap,
   line: number,
@@ -93,7 +93,7 @@ export function originalPosition(
 
 const inlineMap = /^[ \t]*\/\/[#@] sourceMappingURL=data:application\/json[^,\n]*?(;base64)?,(\S+)[ \t]*$/gm
 
-/** The text without its inline map, and that map; null where it carries none that can be read. */
+/** The text without its inline map, and that map, or null if it has no readable one. */
 export function takeInlineMap(code: string): { code: string; map: SourceMap | null } {
   let last: RegExpExecArray | null = null
   if (code.includes('sourceMappingURL=data:')) for (const match of code.matchAll(inlineMap)) last = match
@@ -108,7 +108,7 @@ export function takeInlineMap(code: string): { code: string; map: SourceMap | nu
   }
 }
 
-/** The comment that carries a map inside the file it describes. */
+/** A map as a comment at the end of its file. */
 export function inlineMapComment(map: SourceMap): string {
   const bytes = new TextEncoder().encode(JSON.stringify(map))
   let binary = ''

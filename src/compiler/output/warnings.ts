@@ -1,14 +1,11 @@
-/**
- * What the compiler says of functions that stay plain and should not: a task cannot be stopped while they
- * run.
- */
+/** Warnings about functions that stay plain: a task cannot be preempted while they run. */
 import { type Analysis, globalName } from '../analysis/analysis.ts'
 import { constructorOf } from '../analysis/construct.ts'
 import type { Reporter } from './diagnostics.ts'
 import type { Func } from '../analysis/functions.ts'
 import { bare, type Node } from '../analysis/syntax.ts'
 
-/** A refused function is worth a word when it was marked itself, or would stay long. */
+/** Warns of a refused function if it is marked itself, or if it can run long. */
 export function warn(
   analysis: Analysis,
   reporter: Reporter,
@@ -19,7 +16,7 @@ export function warn(
   for (const node of everything ? [] : misplaced) {
     reporter.warn(
       'misplaced-directive',
-      "'use task' means nothing here: it must be the first statement of a function or of a module",
+      "'use task' has no effect here: make it the first statement of a function or of a module",
       node,
     )
   }
@@ -54,8 +51,8 @@ export function warn(
 }
 
 /**
- * `new` of a function of this file that can run long, and is not resumed there. Classes are told of by
- * themselves.
+ * Warns of `new` of a function of this file that can run long and stays plain. Classes have their own
+ * warnings.
  */
 function warnOfNew(
   func: Func,
@@ -71,12 +68,12 @@ function warnOfNew(
     const why =
       target.mark === null
         ? "it is not marked: begin it with 'use task'"
-        : '`new` resumes nothing but what unwinds, and this is a generator'
+        : '`new` can resume only a constructor that unwinds, and this is a generator'
     reporter.warn('constructor', `\`new ${name}\` can run long and stays plain: ${why}`, clip(node))
   }
 }
 
-/** Parameters are set before the resumable form can stop for the first time. */
+/** Parameters are set before the resumable form can suspend for the first time. */
 function warnOfDefaults({ name, node, calls }: Func, reporter: Reporter): void {
   const last: Node | undefined = node.params.at(-1)
   if (last === undefined) return
@@ -85,7 +82,7 @@ function warnOfDefaults({ name, node, calls }: Func, reporter: Reporter): void {
       start < last.end && start >= node.params[0].start && target?.twin && target.long,
   )
   if (long === undefined) return
-  const why = 'a parameter is set before the function can stop for the first time'
+  const why = 'parameters are set before the function can suspend for the first time'
   reporter.warn(
     'parameter-default',
     `A default of \`${name}\` can run long and stays plain: ${why}`,
@@ -102,8 +99,8 @@ const RUNS_TEXT = new Set([
 ])
 
 /**
- * Code that is made out of text while the program runs never comes by the compiler. `Function('return this')`
- * and the like are short.
+ * The compiler never sees code that the program makes from text at run time. `Function('return this')` and
+ * the like are brief.
  */
 function warnOfMadeCode({ root, funcs, bindingOf }: Analysis, reporter: Reporter): void {
   const isMarked = funcs.some(({ mark }) => mark === 'module')
@@ -112,8 +109,8 @@ function warnOfMadeCode({ root, funcs, bindingOf }: Analysis, reporter: Reporter
     for (const node of [...func.constructs, ...func.calls.map(call => call.node)]) {
       const how = makesCode(node, bindingOf)
       if (how === null || node.arguments.every((argument: Node) => argument.type === 'Literal')) continue
-      const why = 'it is made out of text while the program runs; put it into a module'
-      reporter.warn('made-code', `what \`${how}\` makes here stays plain: ${why}`, clip(node))
+      const why = 'the program makes it from text at run time; move it into a module'
+      reporter.warn('made-code', `the code that \`${how}\` makes here stays plain: ${why}`, clip(node))
     }
   }
 }
@@ -137,10 +134,7 @@ function isAtomic(node: Node, bindingOf: Analysis['bindingOf']): boolean {
   return callee?.type === 'MemberExpression' && globalName(callee.object, bindingOf) === 'Atomics'
 }
 
-/**
- * A task that calls a function of this file which loops and is not marked cannot be stopped while that one
- * runs.
- */
+/** A task cannot be preempted while it calls an unmarked function of this file that loops. */
 function warnOfUnmarked(funcs: Func[], reporter: Reporter): void {
   const told = new Set<Func>()
   for (const func of funcs) {

@@ -5,9 +5,9 @@ import { inspectors } from './builtins/inspectors.ts'
 
 type Accessor = ((...args: any[]) => unknown) & { [itself]?: unknown }
 
-/** The accessor of that name that unwinds, where it can be found without running code. */
+/** The accessor of that name that unwinds, if it can be found without running code. */
 function accessorOf(object: any, name: PropertyKey, kind: 'get' | 'set'): Accessor | undefined {
-  // A name that has to be made into one first is left to the access itself.
+  // A key that must be converted first is left to the access itself.
   if (inspectors === null || isObject(name)) return undefined
   for (let holder = object; holder !== null; holder = Object.getPrototypeOf(holder)) {
     if (inspectors.isProxy(holder)) return undefined
@@ -19,12 +19,12 @@ function accessorOf(object: any, name: PropertyKey, kind: 'get' | 'set'): Access
   return undefined
 }
 
-/** True for what can have private names. */
+/** True for values that can have private names. */
 export function isObject(value: unknown): boolean {
   return (typeof value === 'object' && value !== null) || typeof value === 'function'
 }
 
-/** `object[name]`, which may unwind where `ok` says so. */
+/** `object[name]`, which may unwind if `ok` permits it. */
 export function get(ok: unknown, object: any, name: PropertyKey): unknown {
   const getter = ok && isObject(object) ? accessorOf(object, name, 'get') : undefined
   if (getter === undefined) return object[name]
@@ -32,7 +32,7 @@ export function get(ok: unknown, object: any, name: PropertyKey): unknown {
   return Reflect.apply(getter, object, [])
 }
 
-/** `object[name] = value` by a setter that unwinds. False: there is none, and nothing has been done. */
+/** `object[name] = value` by a setter that unwinds. Returns false, and does nothing, if there is none. */
 export function set(ok: unknown, object: any, name: PropertyKey, value: unknown): boolean {
   const setter = ok && isObject(object) ? accessorOf(object, name, 'set') : undefined
   if (setter === undefined) return false

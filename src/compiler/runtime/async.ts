@@ -1,9 +1,9 @@
 /**
- * Async functions that are tasks. Called from a task, the part up to the first `await` runs inside that task:
- * it can be preempted and can block. The caller then gets the promise, as always. What follows an `await`
- * begins as a job of the event loop. The owner of the calling coroutine (a kernel task, a schedule) takes it
- * over and runs it as a coroutine; where there is no owner, or the owner has ended, the event loop runs it in
- * one go.
+ * Async functions that are tasks. If a task calls one, the part up to the first `await` runs inside that
+ * task: it can be preempted and can block. Then the caller gets the promise, as usual. The code after an
+ * `await` starts as a job of the event loop. The owner of the calling coroutine (a kernel task, a schedule)
+ * takes it over and runs it as a coroutine. Without an owner, or after the owner has ended, the event loop
+ * runs it to its end.
  */
 import { SUSPENDED, type Twin, twin } from '../../coroutine/core/coroutine.ts'
 import { resumable } from '../../coroutine/core/generators.ts'
@@ -11,7 +11,7 @@ import { here } from '../../thread/context.ts'
 import type { AfterAwait, Stretch } from '../../thread/runner.ts'
 import { cannotBlock } from './generator.ts'
 
-/** A value that the function waits for. */
+/** A value that the function awaits. */
 export class Await {
   readonly value: unknown
 
@@ -26,7 +26,7 @@ type Verb = 'next' | 'throw'
 const { then } = Promise.prototype
 const resolved = Promise.resolve.bind(Promise)
 
-/** The twin of an async function: it finishes at the first `await`, with the promise. */
+/** The twin of an async function: it returns the promise at the first `await`. */
 export function asyncTwin(body: Twin): Twin {
   return function* (this: unknown, ...args: unknown[]) {
     let call!: AsyncCall
@@ -57,7 +57,7 @@ class AsyncCall {
     this.#owner = owner
   }
 
-  /** Runs on to the next `await`, or to the end. Yields the stops in between. */
+  /** Runs to the next `await`, or to the end. Yields each stop in between. */
   *stretch(verb: Verb, value: unknown): Generator<number, void, unknown> {
     let stop = this.advance(verb, value)
     while (stop !== null) {
@@ -72,7 +72,7 @@ class AsyncCall {
     }
   }
 
-  /** Runs on to the next stop, which it returns. Null: it has come to an `await` or to its end. */
+  /** Runs to the next stop, and returns it; null at an `await` or at the end. */
   advance(verb: Verb, value: unknown): number | null {
     let step: IteratorResult<unknown, unknown>
     try {
@@ -107,7 +107,7 @@ class AsyncCall {
 
 resumable(AsyncCall.prototype.stretch)
 
-/** What follows one `await`. */
+/** The code after one `await`. */
 class AfterOneAwait implements Stretch {
   readonly #call: AsyncCall
   readonly #verb: Verb
@@ -134,5 +134,5 @@ class AfterOneAwait implements Stretch {
   }
 }
 
-// It runs compiled code alone.
+// It runs only compiled code.
 Object.defineProperty(AfterOneAwait.prototype.run, twin, { value: AfterOneAwait.prototype.run })

@@ -1,6 +1,4 @@
-/**
- * What a `for await` runs over, one awaited step at a time; the loop itself is written out by the compiler.
- */
+/** The iteration of a `for await`, one awaited step at a time. The compiler writes the loop itself. */
 
 type Settled = { value: unknown; done: boolean }
 interface AsyncSource {
@@ -11,7 +9,7 @@ interface AsyncSource {
 export class AsyncLoop {
   /** The last step was the end. */
   done = false
-  /** A value has been taken and no further step begun: whoever leaves now must close. */
+  /** A value was taken and no further step has begun: an exit of the loop must close the iterator. */
   open = false
   /** The loop's body threw. */
   threw = false
@@ -33,13 +31,13 @@ export class AsyncLoop {
     this.#next = this.#source.next
   }
 
-  /** Begins a step: what it returns is to be awaited. */
+  /** Begins a step: the caller awaits the returned value. */
   next(): unknown {
     this.open = false
     return Reflect.apply(this.#next, this.#source, [])
   }
 
-  /** Ends a step with what it was awaited to. Returns the value, or sets `done`. */
+  /** Ends a step with the awaited result. Returns the value, or sets `done`. */
   take(step: any): unknown {
     if (!isObject(step)) throw new TypeError(`Iterator result ${String(step)} is not an object`)
     if (step.done) {
@@ -51,7 +49,7 @@ export class AsyncLoop {
     return value
   }
 
-  /** True when there is something to call, and to await. */
+  /** True if the iterator has a `return` to call and await. */
   closes(): boolean {
     const method = this.#source.return
     if (method === undefined || method === null) return false
@@ -59,7 +57,7 @@ export class AsyncLoop {
     return true
   }
 
-  /** Begins to close: what it returns is to be awaited. */
+  /** Begins to close: the caller awaits the returned value. */
   close(): unknown {
     return Reflect.apply(this.#return!, this.#source, [])
   }
@@ -73,7 +71,7 @@ function isObject(value: unknown): boolean {
   return (typeof value === 'object' && value !== null) || typeof value === 'function'
 }
 
-/** A plain iterator as an asynchronous one: its values are awaited. */
+/** A synchronous iterator as an asynchronous one: its values are awaited. */
 function fromSync(iterator: any): AsyncSource {
   const { next } = iterator
   const settle = (step: any, closes: boolean): Promise<Settled> => {

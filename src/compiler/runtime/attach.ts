@@ -1,4 +1,4 @@
-/** Twins on functions: put there when a function is made, found when it is called. */
+/** Twins on functions: attached when a function is made, found when it is called. */
 import { entering, itself, type Twin, twin, unwinds } from '../../coroutine/core/coroutine.ts'
 import { resumable as direct } from '../../coroutine/core/generators.ts'
 import { isObject } from './accessors.ts'
@@ -10,8 +10,8 @@ import { generatorTwin, owner } from './generator.ts'
 type Callable = (...args: any[]) => any
 
 /**
- * A twin knows its function. A proxy shows its target's twin, and a function whose prototype is another
- * function inherits one: both must be called as what they are.
+ * A twin knows its function. A proxy shows the twin of its target, and a function may inherit a twin from its
+ * prototype: both must be called as they are.
  */
 interface Owned {
   [owner]?: Callable
@@ -22,17 +22,16 @@ const hidden = { value: undefined as unknown, writable: true, configurable: true
 let shape: (resumable: Twin) => Twin = direct
 
 /**
- * How twins are made from here on. Unless told otherwise, so that a coroutine can be resumed inside of them
- * without going through their callers: worth it where switches are rare and deep, not where every access is
- * one.
+ * Sets how twins are made from now on. By default, a coroutine can be resumed inside a twin without going
+ * through its callers. That pays if switches are rare and deep, but not if every access is a switch.
  */
 export function setTwinShape(next: (resumable: Twin) => Twin): void {
   shape = next
 }
 
 /**
- * Marks a function that unwinds, and returns it. Its last parameter may be the compiler's, and does not
- * count.
+ * Marks a function that unwinds, and returns it. Its `length` does not count a last parameter that the
+ * compiler added.
  */
 export function unwinding<F extends Callable>(fn: F, name?: string, length?: number): F {
   hidden.value = fn
@@ -42,7 +41,7 @@ export function unwinding<F extends Callable>(fn: F, name?: string, length?: num
   return fn
 }
 
-/** The same for one that may be met from outside: generators call it through its twin. */
+/** The same for a function that other modules may call: generators call it through its twin. */
 export function attachUnwinding<F extends Callable>(fn: F, name?: string, length?: number): F {
   unwinding(fn, name, length)
   const made: Twin & Owned = entering(fn)
@@ -52,7 +51,7 @@ export function attachUnwinding<F extends Callable>(fn: F, name?: string, length
   return fn
 }
 
-/** Gives `fn` its resumable form, and returns `fn`. */
+/** Attaches the resumable form to `fn`, and returns `fn`. */
 export function attach<F extends Callable>(fn: F, resumable: Twin, name?: string): F {
   ;(resumable as Owned)[owner] = fn
   hidden.value = shape(resumable)
@@ -61,24 +60,24 @@ export function attach<F extends Callable>(fn: F, resumable: Twin, name?: string
   return fn
 }
 
-/** The same for a generator function; `body` yields boxes for its own yields and integers for its stops. */
+/** The same for a generator function; `body` yields its own values in boxes and its stops as integers. */
 export function attachGenerator<F extends Callable>(fn: F, body: Twin, name?: string): F {
   return attach(fn, generatorTwin(fn, body), name)
 }
 
-/** The same for an async function; `body` yields boxes for its awaits and integers for its stops. */
+/** The same for an async function; `body` yields its awaits in boxes and its stops as integers. */
 export function attachAsync<F extends Callable>(fn: F, body: Twin, name?: string): F {
   return attach(fn, asyncTwin(body), name)
 }
 
 type Attacher = <F extends Callable>(fn: F, resumable: Twin) => F
 
-/** For a function expression that knows itself by name: the twin must know the same function by it. */
+/** For a function expression that refers to itself by name: the twin must refer to the same function. */
 export function attachSelf<F extends Callable>(attacher: Attacher, fn: F, make: (self: F) => Twin): F {
   return attacher(fn, make(fn))
 }
 
-/** For a function under a computed name: `entry` has it as its only property. */
+/** For a function under a computed name, which is the only property of `entry`. */
 export function attachEntry<E extends object>(attacher: Attacher, entry: E, resumable?: Twin): E {
   const [name] = Reflect.ownKeys(entry)
   attacher((entry as Record<PropertyKey, Callable>)[name!]!, resumable as never)
@@ -87,7 +86,7 @@ export function attachEntry<E extends object>(attacher: Attacher, entry: E, resu
 
 const keys: symbol[] = []
 
-/** The name under which a class or an object carries the twin of a method until it is linked. */
+/** The key under which a class or an object holds the twin of a method until it is linked. */
 export function key(index: number): symbol {
   return (keys[index] ??= Symbol(`heddle.method.${index}`))
 }
@@ -102,7 +101,7 @@ function link(target: any, name: PropertyKey, index: number, flavor: string): vo
     return
   }
   if (flavor === 'get' || flavor === 'set') {
-    // To make a name of an object would run its code once more.
+    // To convert an object to a name would run its code once more.
     if (isObject(name)) return
     const made = Object.getOwnPropertyDescriptor(target, name)?.[flavor]
     if (made !== undefined) unwinding(made)
@@ -118,20 +117,22 @@ function link(target: any, name: PropertyKey, index: number, flavor: string): vo
   } else if (typeof found?.value === 'function') attachers[flavor]!(found.value, resumable)
 }
 
-/** Moves the twins of a class's methods onto the methods: name, key, is static, flavor, and again. */
+/**
+ * Moves the twins of a class's methods onto the methods. The links: name, key, is static, flavor, and so on.
+ */
 export function linkClass(made: any, ...links: any[]): void {
   for (let at = 0; at < links.length; at += 4) {
     link(links[at + 2] ? made : made.prototype, links[at], links[at + 1], links[at + 3])
   }
 }
 
-/** The same for an object literal: name, key, flavor, and again. */
+/** The same for an object literal: name, key, flavor, and so on. */
 export function linkObject<O extends object>(made: O, ...links: any[]): O {
   for (let at = 0; at < links.length; at += 3) link(made, links[at], links[at + 1], links[at + 2])
   return made
 }
 
-/** The twin to call in the place of `fn`, which shows one: its own, or else one that just calls it. */
+/** The twin to call instead of `fn`, which shows one: its own, or else one that calls `fn` as it is. */
 export function own(fn: Callable & { [twin]?: Twin }): Twin {
   const found = fn[twin]
   if (found === undefined) return unwinds(fn) ? entering(fn) : plainly(fn)
@@ -139,7 +140,7 @@ export function own(fn: Callable & { [twin]?: Twin }): Twin {
   return of === fn || of === undefined ? found : plainly(fn)
 }
 
-/** The twin that calls `fn` as it is. */
+/** A twin that calls `fn` as it is. */
 function plainly(fn: Callable): Twin {
   // oxlint-disable-next-line require-yield
   return function* (this: unknown, ...args: unknown[]) {
@@ -147,13 +148,13 @@ function plainly(fn: Callable): Twin {
   }
 }
 
-/** The twin of the getter that reading `object[name]` would call, or undefined. */
+/** The twin of the getter that a read of `object[name]` would call, or undefined. */
 export function getter(object: any, name: PropertyKey): Twin | undefined {
   const found = accessor(object, name)?.get as (Callable & { [twin]?: Twin }) | undefined
   return found?.[twin] === undefined ? undefined : own(found)
 }
 
-/** The twin of the setter that writing `object[name]` would call, or undefined. */
+/** The twin of the setter that an assignment to `object[name]` would call, or undefined. */
 export function setter(object: any, name: PropertyKey): Twin | undefined {
   const found = accessor(object, name)?.set as (Callable & { [twin]?: Twin }) | undefined
   return found?.[twin] === undefined ? undefined : own(found)
@@ -169,19 +170,19 @@ function accessor(object: any, name: PropertyKey): PropertyDescriptor | undefine
   return undefined
 }
 
-/** `Function.prototype.call`, as it was when this module was loaded. */
+/** `Function.prototype.call` at the time this module was loaded. */
 export const call: unknown = Function.prototype.call
 
 /** `Function.prototype.apply`, likewise. */
 export const applyOf: unknown = Function.prototype.apply
 
-/** Calls what has a `call` of its own, or is no function at all. */
+/** Calls a value that has its own `call`, or that is no function. */
 export function apply(fn: unknown, self: unknown, args: unknown[], text: string): unknown {
   if (typeof fn === 'function') return Reflect.apply(fn, self, args)
   return refuse(text)
 }
 
-/** What the engine throws when such a thing is called. */
+/** Throws the engine's error for a call of such a value. */
 export function refuse(text: string): never {
   throw new TypeError(`${text} is not a function`)
 }

@@ -1,6 +1,6 @@
 /**
- * `bind` in plain code of a compiled module: what is bound passes the permission on, so it unwinds as its
- * function does.
+ * `bind` in plain code of a compiled module: the bound function passes the permission on, so it unwinds if
+ * its function does.
  */
 import { type Twin, unwinds } from '../../coroutine/core/coroutine.ts'
 import { attach, refuse, unwinding } from './attach.ts'
@@ -8,7 +8,9 @@ import { type Callable, resumableOf } from './builtins/callback.ts'
 
 const { bind } = Function.prototype
 
-/** What is called with the arguments of `fn.bind(…)`. `text` is how the source names the method. */
+/**
+ * Returns the function that is called with the arguments of `fn.bind(…)`. `text` is the method in the source.
+ */
 export function binder(fn: any, text: string): Callable {
   const method = fn.bind
   return (...args) => {

@@ -1,11 +1,11 @@
-/** Variables of functions that unwind which closures share. */
+/** Variables of functions that unwind, shared by closures. */
 
 /** A variable that closures share across suspensions. */
 export class Box {
   v: any = undefined
 }
 
-/** The same for one that may be looked at before its declaration has run. */
+/** The same for a variable that a closure may read before its declaration has run. */
 class EarlyBox {
   readonly name: string
 
@@ -26,7 +26,7 @@ export function early(name: string): { v: any } {
   return new EarlyBox(name)
 }
 
-/** The declaration of an early variable has run. */
+/** Ends the early state of a variable: its declaration has run. */
 export function declared<T>(box: object, value: T): T {
   Object.defineProperty(box, 'v', { value, writable: true, enumerable: true, configurable: true })
   return value

@@ -1,4 +1,4 @@
-/** `new` of what unwinds: which object it gives when the constructor has been entered again. */
+/** `new` of constructors that unwind: which object it returns after the constructor was entered again. */
 import { itself } from '../../coroutine/core/coroutine.ts'
 import { frames, rest } from '../../coroutine/core/frames.ts'
 import { inspectors } from './builtins/inspectors.ts'
@@ -7,12 +7,12 @@ function isObject(value: unknown): boolean {
   return (typeof value === 'object' && value !== null) || typeof value === 'function'
 }
 
-/** What `new` gives: what the constructor returned if that is an object, else the one that it had begun. */
+/** The value of `new`: the returned value if it is an object, else the object that the constructor began. */
 export function built(begun: unknown, returned: unknown): unknown {
   return isObject(returned) ? returned : begun
 }
 
-/** What a constructor returns, for its caller: the same, by the rules of a class that extends none. */
+/** The value that a constructor returns to its caller, by the rules of a base class. */
 export function based(returned: unknown, self: () => unknown): unknown {
   return isObject(returned) ? returned : self()
 }
@@ -25,8 +25,8 @@ export function derived(returned: unknown, self: () => unknown): unknown {
 }
 
 /**
- * The value of a field, which is worked out between `new` and the constructor: the permission is not meant
- * for it.
+ * The value of a field, which is computed between `new` and the constructor and must not take the
+ * constructor's permission.
  */
 export function shielded(value: () => unknown): unknown {
   const { ok } = frames
@@ -36,10 +36,8 @@ export function shielded(value: () => unknown): unknown {
   return made
 }
 
-/**
- * `new` of what may be no constructor: the engine would call it by the name of the variable that holds it.
- */
-/** True for a function that has what most constructors have; any other is asked in another way. */
+/** `new` of a value that may be no constructor. The engine's message would show the compiler's variable. */
+/** True for a function with the properties of most constructors; others need another test. */
 export function mayBuild(fn: unknown): boolean {
   return typeof fn === 'function' && (inspectors?.isProxy(fn) === true || Object.hasOwn(fn, 'prototype'))
 }
@@ -48,7 +46,7 @@ export function refuseNew(fn: unknown, text: string): void {
   if (!isConstructor(fn)) throw new TypeError(`${text} is not a constructor`)
 }
 
-/** The function, which is to be constructed. */
+/** Returns the function if it is a constructor, else throws. */
 export function constructible(fn: unknown, text: string): unknown {
   if (!mayBuild(fn)) refuseNew(fn, text)
   return fn
@@ -56,7 +54,7 @@ export function constructible(fn: unknown, text: string): unknown {
 
 const constructing = Reflect.construct
 
-/** `new` of what does not unwind. */
+/** `new` of a constructor that does not unwind. */
 export function make(fn: any, args: readonly unknown[], text: string): unknown {
   try {
     return constructing(fn, args)
@@ -75,7 +73,7 @@ export function isConstructor(fn: any): boolean {
   }
 }
 
-/** `new` in a generator: of a constructor that unwinds, or of any other. */
+/** `new` in a generator, of any constructor. */
 export function* construct(
   fn: any,
   args: readonly unknown[],
@@ -85,7 +83,7 @@ export function* construct(
   return frames.u === 0 ? begun : built(begun, yield* rest())
 }
 
-/** Runs a constructor, with the permission where it unwinds. What is no constructor has not taken it. */
+/** Runs a constructor, with the permission if it unwinds. A value that is no constructor has not taken it. */
 export function begin(fn: any, args: readonly unknown[], target: any): unknown {
   if (fn[itself] === fn) frames.ok = 1
   try {
@@ -97,8 +95,8 @@ export function begin(fn: any, args: readonly unknown[], target: any): unknown {
 }
 
 /**
- * True when `Reflect.construct` may give the permission: to a constructor that unwinds, where the engine asks
- * the target for its prototype without running code.
+ * True if `Reflect.construct` may give the permission: the constructor unwinds, and the engine reads the
+ * prototype of the target without running code.
  */
 export function constructsApart(fn: any, target: any): boolean {
   if (typeof fn !== 'function' || inspectors?.isProxy(fn) === true || fn[itself] !== fn) return false
@@ -109,32 +107,30 @@ export function constructsApart(fn: any, target: any): boolean {
 }
 
 /*
- * `super(…)`. When the parent stops inside of it, it must not return: the engine would take what it returns
- * for `this`, and set the fields of the derived class on an object that is not finished. So such a parent
- * leaves by a throw, which the derived constructor catches where it called. Later the parent's other form
- * returns the object, and `super` is called once more: of a class that does nothing but give it.
+ * `super(…)`. If the parent suspends inside it, `super` must not return: the engine would take the returned
+ * value for `this`, and set the fields of the derived class on an unfinished object. So such a parent exits
+ * by a throw, which the derived constructor catches. Later the parent's second form returns the object, and
+ * `super` is called once more, of a class that only returns this object.
  *
- *   derived: super(1)          parent                       later, in the form of derived that goes on
- *   frames.ok = 2 ------------> how = 2, stops, saves        object = what the parent's form returned
+ *   derived: super(1)          parent                       later, in the second form of derived
+ *   frames.ok = 2 ------------> how = 2, suspends, saves     object = the result of the parent's second form
  *   catches `unwound` <-------- throws `unwound`             give(Derived, object), super(): sets `this` and the fields
  */
 
-/** On a class: its constructor knows how to leave when it is called by `super`. */
+/** On a class: its constructor can exit by a throw when `super` calls it. */
 export const builds: unique symbol = Symbol('heddle.builds')
 
-/** What a constructor throws that stops while `super` waits for it. */
+/** Thrown by a constructor that suspends inside `super(…)`. */
 export const unwound: unique symbol = Symbol('heddle.unwound')
 
-/**
- * What a constructor leaves by when it has saved its frame: `how` is the permission that it was called with.
- */
+/** How a constructor exits after it saved its frame: `how` is the permission that it got. */
 export function left(how: number, _saved: undefined): object {
   // oxlint-disable-next-line no-throw-literal
   if (how === 2) throw unwound
   return frames
 }
 
-/** The permission for the class that `made` extends: 2, it may unwind, by a throw. */
+/** Gives the permission to the parent class of `made`: 2, it may unwind, by a throw. */
 export function permitParent(ok: unknown, made: any, parent: any): void {
   frames.ok =
     ok && typeof parent === 'function' && parent[builds] === parent && Object.isExtensible(made) ? 2 : 0
@@ -144,7 +140,7 @@ export function parentOf(made: object): unknown {
   return Object.getPrototypeOf(made)
 }
 
-/** Has the next `super()` of the class `made` give this object. No code of others runs until it has. */
+/** Makes the next `super()` of the class `made` return this object. No other code runs in between. */
 export function give(made: object, object: object): void {
   const parent = Object.getPrototypeOf(made) as object | null
   const giver = new Proxy(Object, {

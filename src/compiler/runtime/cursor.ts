@@ -1,4 +1,4 @@
-/** What loops of functions that unwind run over: cursors, which are saved like any other value. */
+/** The iteration of loops in functions that unwind: cursors, which are saved like any other value. */
 import { run } from '../../coroutine/core/frames.ts'
 import { bodyStep, callableIn, generatorBody, isObject, nextOf, stopsInNext } from './generator.ts'
 
@@ -6,10 +6,7 @@ const arrayValues: unknown = Array.prototype.values
 const arrayIterator = Object.getPrototypeOf([][Symbol.iterator]())
 const arrayNext: unknown = arrayIterator.next
 
-/**
- * A `for…of` that can be left and entered again: `step`, then `value`; `fail` or `close` when it is left
- * early.
- */
+/** A `for…of` that can be suspended: `step`, then `value`; `fail` or `close` on an early exit. */
 interface Cursor {
   value: any
   step(): unknown
@@ -25,7 +22,7 @@ class IteratorCursor implements Cursor {
 
   constructor(iterable: any, method: unknown, message: string) {
     if (typeof method !== 'function') {
-      // What is wrong with it, the engine says best, but for the name.
+      // The engine's own error, with the name in the source.
       throw new TypeError(message)
     }
     const iterator = Reflect.apply(method, iterable, [])
@@ -44,7 +41,7 @@ class IteratorCursor implements Cursor {
     return true
   }
 
-  /** The body threw: whatever `return` does, that error goes on. */
+  /** The body threw: its error is rethrown, whatever `return` does. */
   fail(): void {
     if (!this.#open) return
     this.#open = false
@@ -52,7 +49,7 @@ class IteratorCursor implements Cursor {
       const method = this.#iterator.return
       if (method !== undefined && method !== null) Reflect.apply(method, this.#iterator, [])
     } catch {
-      // The body's own error is the one that counts.
+      // The body's own error has precedence.
     }
   }
 
@@ -66,13 +63,13 @@ class IteratorCursor implements Cursor {
   }
 }
 
-/** Over what can stop inside of a step: the step may unwind. */
+/** A cursor whose step may unwind. */
 abstract class StoppingCursor implements Cursor {
   value: any = undefined
   #open = false
 
   protected abstract next(): Generator<number, IteratorResult<unknown>, unknown>
-  /** Tells what is run over that it is left early. */
+  /** Closes the iterator on an early exit. */
   protected abstract leave(): void
 
   step(): unknown {
@@ -92,7 +89,7 @@ abstract class StoppingCursor implements Cursor {
     try {
       this.close()
     } catch {
-      // The body's own error is the one that counts.
+      // The body's own error has precedence.
     }
   }
 
@@ -103,7 +100,7 @@ abstract class StoppingCursor implements Cursor {
   }
 }
 
-/** A generator that stops inside. */
+/** Over a generator that can suspend inside. */
 class BodyCursor extends StoppingCursor {
   readonly #made: any
 
@@ -121,7 +118,7 @@ class BodyCursor extends StoppingCursor {
   }
 }
 
-/** An iterator whose `next` can stop inside: a channel's. */
+/** Over an iterator whose `next` can suspend: a channel's. */
 class NextCursor extends StoppingCursor {
   readonly #iterator: Iterator<unknown>
 
@@ -140,8 +137,8 @@ class NextCursor extends StoppingCursor {
 }
 
 /**
- * What a `for…of` runs over; null: an array, place by place. `message` is what the engine says when it
- * cannot.
+ * The cursor of a `for…of`; null for an array, which is iterated by index. `message` is the engine's error
+ * for a value that is not iterable.
  */
 export function cursor(ok: unknown, iterable: any, message: string): Cursor | null {
   if (ok && generatorBody(iterable) !== undefined) return new BodyCursor(iterable)
@@ -152,7 +149,7 @@ export function cursor(ok: unknown, iterable: any, message: string): Cursor | nu
 }
 
 /**
- * A `for…in` that can be left and entered again: the engine's own, which asks an object for each key only
+ * A `for…in` that can be suspended. It uses the engine's own loop, which reads each key of the object only
  * when it gets there.
  */
 export class KeyCursor {

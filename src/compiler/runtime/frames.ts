@@ -1,6 +1,4 @@
-/**
- * What functions that unwind import: how they are told apart, and how they call what is not of their kind.
- */
+/** The imports of functions that unwind: how they call functions of another kind. */
 import { frames, run } from '../../coroutine/core/frames.ts'
 import { itself, twin } from '../../coroutine/core/coroutine.ts'
 import { blocks, plainFace } from '../../coroutine/core/faces.ts'
@@ -8,16 +6,16 @@ import { own, refuse, unwinding } from './attach.ts'
 import { collect, generatorBody } from './generator.ts'
 import { listed } from './notiterable.ts'
 
-/** Nothing given, nothing saved. */
+/** An empty list: no arguments, no saved values. */
 export const nothing: readonly unknown[] = []
 
 /** On a twin: the form of a built-in that unwinds. */
 export const form: unique symbol = Symbol('heddle.form')
 
-/** What is bound is resumable as its function is, also where nothing may unwind. */
+/** A bound function is resumable if its function is, also where nothing may unwind. */
 const { bind } = Function.prototype
 
-/** Calls what carries a twin that is not itself, or has a `call` of its own. */
+/** Calls a function with a separate twin, or with its own `call`. */
 export function other(ok: unknown, fn: any, self: unknown, args: unknown[], text: string): unknown {
   if (typeof fn !== 'function') return refuse(text)
   if (ok || fn === bind) {
@@ -60,7 +58,7 @@ export function other2(
     : other(ok, fn, self, [first, second], text)
 }
 
-/** The function that was last made where it is given to a built-in: it unwinds, and bears no mark yet. */
+/** The last function that was made in the argument list of a built-in: it unwinds, and has no mark yet. */
 let made: unknown = null
 
 export function isMade(fn: unknown): boolean {
@@ -68,8 +66,8 @@ export function isMade(fn: unknown): boolean {
 }
 
 /**
- * A call that is given a function made on the spot. To mark it costs more than to make it, so it is marked
- * only when somebody but a built-in gets it.
+ * A call with a function that is made in its argument list. A mark costs more than the function itself, so
+ * only a callee that is no built-in gets it marked.
  */
 export function given(
   ok: unknown,
@@ -90,14 +88,15 @@ export function given(
 }
 
 /**
- * Puts a function that unwinds where the callee finds it that it is given to. See lowering/frames/unmarkedarguments.ts.
+ * Stores a function that unwinds for the callee that gets it as an argument. See
+ * lowering/frames/unmarkedarguments.ts.
  */
 export function vouch<F>(fn: F): F {
   frames.made = fn
   return fn
 }
 
-/** What a template is tagged with: called at once, with the values alone in between. */
+/** The tag of a template, ready to be called: only the values are evaluated in between. */
 export function tagging(ok: unknown, fn: any, text: string): unknown {
   if (typeof fn !== 'function') return refuse(text)
   if (fn[itself] === fn) frames.ok = ok ? 1 : 0
@@ -106,18 +105,18 @@ export function tagging(ok: unknown, fn: any, text: string): unknown {
   return fn
 }
 
-/** What is spread: a generator that stops inside is run to its end first. */
+/** A spread value. A generator that can suspend inside runs to its end first. */
 export function spreads(ok: unknown, iterable: unknown, text: string): unknown {
   return ok && generatorBody(iterable) !== undefined ? run(collect(iterable)) : listed(iterable, text)
 }
 
-/** What a template is tagged with, where it is a method. */
+/** The tag of a template, if it is a method. */
 export function taggingBy(fn: any, self: unknown, text: string): unknown {
   if (typeof fn !== 'function') return refuse(text)
   return (...args: unknown[]) => Reflect.apply(fn, self, args)
 }
 
-/** The name of a property, worked out where it stands. */
+/** Converts a value to a property key. */
 export function keyOf(value: unknown): PropertyKey {
   if (typeof value === 'symbol' || typeof value === 'string') return value
   return Reflect.ownKeys({ [value as string]: 0 })[0]!

@@ -1,8 +1,8 @@
 /**
- * Generator functions that are tasks. The twin's body is itself a generator that yields two kinds of things:
- * its stops, which are integers and go to whoever runs the coroutine, and its own values, which are boxed and
- * go to whoever iterates. What a caller gets is an object that looks and acts like the plain generator, whose
- * `next`, `return` and `throw` carry twins.
+ * Generator functions that are tasks. The twin's body is itself a generator. It yields two kinds of values:
+ * its stops, which are integers for the code that runs the coroutine, and its own values, which are boxed for
+ * the code that iterates. Its caller gets an object that behaves like the plain generator; `next`, `return`
+ * and `throw` of this object have twins.
  */
 import { define } from '../../coroutine/core/define.ts'
 import { SUSPENDED, type Twin, twin } from '../../coroutine/core/coroutine.ts'
@@ -20,10 +20,10 @@ export class Out {
   }
 }
 
-/** What a loop over such a generator receives instead of a value when the generator has stopped inside. */
+/** A loop over such a generator receives this instead of a value when the generator has stopped inside. */
 export const paused: unique symbol = Symbol('heddle.paused')
 
-/** Under this symbol a compiled twin knows its function. */
+/** The key under which a compiled twin holds its function. */
 export const owner: unique symbol = Symbol.for('heddle.owner') as never
 
 const bodies = new WeakMap<object, Body>()
@@ -39,7 +39,7 @@ class Body {
     this.#raw = raw
   }
 
-  /** What a `yield*` of another body runs over. */
+  /** The iterable for a `yield*` of another body. */
   delegate(): Iterable<unknown> {
     return new Delegate(this.#raw)
   }
@@ -49,7 +49,7 @@ class Body {
     this.busy = true
   }
 
-  /** One step: a step of the generator's own, or a number when it has stopped inside. */
+  /** One step: a result of the generator, or a number if it has stopped inside. */
   step(verb: Verb, value: unknown): Step | number {
     let step: Step
     try {
@@ -66,7 +66,7 @@ class Body {
     return given instanceof Passed ? given.result : { value: given.value, done: false }
   }
 
-  /** A step from code that cannot stop: preemption waits, and a blocking call has nowhere to block. */
+  /** A step for code that cannot stop: preemption is deferred, and a blocking call throws. */
   plain(verb: Verb, value: unknown): Step {
     this.enter()
     let step = this.step(verb, value)
@@ -100,14 +100,14 @@ class Body {
 
 let onPlainStop = (): void => undefined
 
-/** What is called when code that cannot stop drives a generator to a stop. */
+/** Sets the function that is called if code that cannot stop drives a generator to a stop. */
 export function setPlainStop(handler: () => void): void {
   onPlainStop = handler
 }
 
-/** What a blocking call throws when the code that it is in was entered from plain code. */
+/** The error of a blocking call inside code that plain code called. */
 export const cannotBlock: string =
-  'a blocking call needs a task: this code was called by plain code, which cannot wait'
+  'a blocking call needs a task: plain code, which cannot wait, called this code'
 
 function method(name: Verb): Callable {
   const plain = {
@@ -138,7 +138,7 @@ for (const value of generatorMethods)
   verbs[value.name] = { value, writable: true, configurable: true, enumerable: false }
 
 /**
- * The twin of a generator function: it finishes at once, with a generator object that can be preempted
+ * The twin of a generator function: it returns immediately, with a generator object that can be preempted
  * inside.
  */
 export function generatorTwin(fn: Callable, body: Twin): Twin {
@@ -154,19 +154,19 @@ export function generatorTwin(fn: Callable, body: Twin): Twin {
 }
 
 /**
- * What a delegate yields when it has ended by a `return` that had stopped inside: the body around it is to
- * return as well.
+ * A delegate yields this if a `return` that had stopped inside ended it: the body around it must return as
+ * well.
  */
 const returned: unique symbol = Symbol('heddle.returned')
 
 /**
- * A body inside of a `yield*`. A `return` may stop in a `finally` of the body, and what goes on then is a
- * `next` to the engine: when the body ends by it, the engine would take that for the value of the `yield*`.
- * So it is asked to return once more.
+ * A body inside a `yield*`. A `return` may stop in a `finally` of the body, and continues by a `next` of the
+ * engine. If the body then ends, the engine would take its value for the value of the `yield*`. So it is
+ * asked to return once more.
  *
  *   caller: return(1)     outer: raw.return(1)   delegate.return(1)   inner stops in its `finally`, which yields a number
- *   goes on: next()       outer: raw.next()      delegate.next()      inner ends: yields `returned`
- *   Body.step             outer: raw.return()    delegate.return()    gives the end that was kept: the engine returns
+ *   continues: next()     outer: raw.next()      delegate.next()      inner ends: yields `returned`
+ *   Body.step             outer: raw.return()    delegate.return()    returns the saved result: the engine returns
  */
 class Delegate implements IterableIterator<unknown> {
   readonly #raw: Generator<unknown, any, any>
@@ -203,8 +203,8 @@ class Delegate implements IterableIterator<unknown> {
   }
 
   /**
-   * A step of a body that stopped on its way out. A value of its own is no stop: the language forgets the
-   * `return` there too.
+   * A step of a body that stopped during a `return`. If it yields a value of its own, the `return` is
+   * forgotten, as in the language.
    */
   #after(step: Step): Step {
     if (isStop(step)) return step
@@ -215,12 +215,12 @@ class Delegate implements IterableIterator<unknown> {
   }
 }
 
-/** True for what goes to the coroutine's owner: a number, or the wish that a body returns. */
+/** True for a value that goes to the coroutine's owner: a number, or `returned`. */
 function isStop({ value, done }: Step): boolean {
   return !done && (typeof value === 'number' || value === returned)
 }
 
-/** A result that a `yield*` hands on as it got it, unread. */
+/** A result that a `yield*` passes on unread. */
 class Passed {
   readonly result: Step
 
@@ -230,9 +230,9 @@ class Passed {
 }
 
 /**
- * What `yield*` delegates to inside such a body: a body of ours as it is, or what hands on each result of an
- * iterator. It reads of the iterator what a plain `yield*` reads, when that does. `message` says what is
- * wrong with what has none.
+ * The iterable for `yield*` inside such a body: the body of a compiled generator itself, or a wrapper that
+ * passes each result on. It reads the same properties of the iterator as a plain `yield*`, at the same times.
+ * `message` is the error for a value that is not iterable.
  */
 export function delegate(iterable: any, message: string): Iterable<unknown> {
   const body = generatorBody(iterable) as Body | undefined
@@ -247,11 +247,11 @@ export function delegate(iterable: any, message: string): Iterable<unknown> {
     if (!isObject(result)) throw new TypeError(`Iterator result ${String(result)} is not an object`)
     return result.done ? { value: result.value, done: true } : { value: new Passed(result), done: false }
   }
-  /** The method, where the engine asks for it. */
+  /** The method, read where the engine reads it. */
   const method = (name: 'return' | 'throw'): unknown => {
     const found = inner[name]
     if (found === undefined || found === null) return undefined
-    // The engine gives `return` nothing when it only closes what cannot throw.
+    // The engine passes no argument to `return` when it only closes an iterator that cannot throw.
     return (...given: unknown[]) => step(callableIn(found), ...given)
   }
   const outer = {
@@ -277,7 +277,7 @@ export function isObject(value: unknown): value is any {
   return (typeof value === 'object' && value !== null) || typeof value === 'function'
 }
 
-/** Lets a loop run over a generator that stops inside: it then sees `paused`, and calls `wait`. */
+/** Lets a loop iterate a generator that can stop inside: the loop then sees `paused`, and calls `wait`. */
 class Adapter implements IterableIterator<unknown> {
   readonly #body: Body
   #stopped: number | null = null
@@ -315,7 +315,7 @@ class Adapter implements IterableIterator<unknown> {
   }
 }
 
-/** The same over an iterator whose `next` has a resumable form of its own: a channel's. */
+/** The same for an iterator whose `next` has its own resumable form: a channel's. */
 class NextAdapter implements IterableIterator<unknown> {
   readonly #iterator: Iterator<unknown>
   #running: Generator<number, Step, unknown> | null = null
@@ -367,8 +367,8 @@ class NextAdapter implements IterableIterator<unknown> {
 }
 
 /**
- * An iterable says on its `Symbol.iterator` method that its iterators' `next` can stop inside. What the
- * compiler made resumable says something else: that the method itself can.
+ * True if the `next` of the iterators can stop inside: the twin of the `Symbol.iterator` method says so. A
+ * compiled twin says only that the method itself can stop.
  */
 export function stopsInNext(iterable: any, method: any): boolean {
   if (typeof iterable !== 'object' || iterable === null) return false
@@ -382,26 +382,26 @@ export function nextOf(iterator: Iterator<unknown>): Generator<number, Step, unk
   return Reflect.apply(resumable, iterator, []) as Generator<number, Step, unknown>
 }
 
-/** What a `for…of` in a twin iterates: the thing itself, or an adapter where that can stop inside. */
+/** The iterable of a `for…of` in a twin: the value itself, or an adapter if it can stop inside. */
 export function iterate(iterable: any, message: string): any {
   const method = iterable === null || iterable === undefined ? undefined : iterable[Symbol.iterator]
   return iterateBy(iterable, method, message)
 }
 
-/** The same where the method that makes its iterators has been read. */
+/** The same, after the `Symbol.iterator` method was read. */
 export function iterateBy(iterable: any, method: any, message: string): any {
   const body = generatorBody(iterable)
   if (body !== undefined) return new Adapter(body as Body)
   if (stopsInNext(iterable, method)) return new NextAdapter(Reflect.apply(method, iterable, []))
   if (typeof method !== 'function') throw new TypeError(message)
-  // The method has been read: the loop must not read it again.
+  // The loop must not read the method again.
   return { [Symbol.iterator]: () => Reflect.apply(method, iterable, []) }
 }
 
-/** Runs a stopped generator on until it has a value or an end. */
+/** Runs a stopped generator until it has a value or ends. */
 export function* wait(adapter: unknown): Generator<number, void, unknown> {
   if (!(adapter instanceof Adapter || adapter instanceof NextAdapter))
-    throw new Error('only an adapter is paused')
+    throw new Error('only an adapter can be paused')
   yield* adapter.wait()
 }
 
@@ -423,7 +423,7 @@ export function* collect(iterable: any): Generator<number, any, unknown> {
   }
 }
 
-/** What runs inside a generator that can stop inside; undefined for anything else. */
+/** The body of a generator that can stop inside; undefined for any other value. */
 export function generatorBody(iterable: unknown): object | undefined {
   return typeof iterable === 'object' && iterable !== null ? bodies.get(iterable) : undefined
 }

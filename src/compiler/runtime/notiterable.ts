@@ -1,10 +1,10 @@
 /**
- * What the engine says of a thing that is spread or taken apart and cannot be: by the name that it has in the
+ * The engine's messages for a value that cannot be spread or destructured, with the name that it has in the
  * source.
  */
 import { inspectors } from './builtins/inspectors.ts'
 
-/** True where it is certain, without running code of the program, that a value has no iterator. */
+/** True if it is certain, without running code of the program, that a value is not iterable. */
 function hasNoIterator(value: unknown): boolean {
   if (value === null || value === undefined) return true
   if (typeof value === 'string' || inspectors === null) return false
@@ -17,8 +17,8 @@ function hasNoIterator(value: unknown): boolean {
 }
 
 /**
- * The value, which is to be a list. Any other is refused with the text. A text that begins with dots names
- * what is spread into the end of a call, of which the engine speaks in another way.
+ * Returns an iterable value; throws the text for any other. A text that begins with dots names a spread at
+ * the end of a call, for which the engine has another message.
  */
 export function listed(value: unknown, text: string): unknown {
   if (Array.isArray(value) || !hasNoIterator(value)) return value
@@ -29,7 +29,7 @@ export function listed(value: unknown, text: string): unknown {
   throw new TypeError(`${text.slice(3)} is not iterable (cannot read property ${String(value)})`)
 }
 
-/** The value, which is to be taken apart as an object. */
+/** Returns a value that can be destructured as an object; throws for any other. */
 export function unpacked(value: unknown, text: string): unknown {
   if (value === null || value === undefined) throw new TypeError(`${text}${String(value)}.`)
   return value

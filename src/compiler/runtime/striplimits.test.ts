@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { above, below, isShort, isShortList, limit, near } from './striplimits.ts'
 
-test('a strip ends where it may reach, or at the end of the loop', () => {
+test('a strip ends at its limit, or at the end of the loop', () => {
   expect(limit(0, 2000, 512)).toBe(512)
   expect(limit(1900, 2000, 512)).toBe(2000)
   expect(limit(2000, 0, -512)).toBe(1488)
@@ -11,7 +11,7 @@ test('a strip ends where it may reach, or at the end of the loop', () => {
   expect(limit(2000n, 1999n, -512)).toBe(1999n)
 })
 
-test('among numbers the two ways to find it agree, also where no step leads on', () => {
+test('for numbers both functions agree, also if no step changes the counter', () => {
   for (const at of [0, -3.5, 1e300, -Infinity, Infinity, Number.NaN]) {
     for (const end of [0, 100, 5000, 1e308, Infinity, -Infinity, Number.NaN]) {
       for (const reach of [512, -512, 0.5]) expect(near(at, end, reach)).toBe(limit(at, end, reach))
@@ -19,13 +19,13 @@ test('among numbers the two ways to find it agree, also where no step leads on',
   }
 })
 
-test('a bound that is no number is left as it is', () => {
+test('a bound that is no number is unchanged', () => {
   for (const end of ['10', null, undefined, {}, Number.NaN, true]) expect(limit(0, end, 512)).toBe(end)
   expect(limit('0', 5, 512)).toBe(5)
   expect(limit(0, 5n, 512)).toBe(5n)
 })
 
-test('a strip ends so many steps on, whatever is counted; there is no end where steps lead nowhere', () => {
+test('a strip ends after its number of steps, for any kind of counter; it has no end if steps change nothing', () => {
   expect(above(3, 2, 512)).toBe(1027)
   expect(below(3, 2, 512)).toBe(-1021)
   expect(above(3n, 1, 512)).toBe(515n)
@@ -39,7 +39,7 @@ test('a strip ends so many steps on, whatever is counted; there is no end where 
   }
 })
 
-test('a loop is short only when all that tells so is a number, and leads to the end', () => {
+test('a loop is short only if counter, bound and step are numbers, and the step leads to the bound', () => {
   expect(isShort(0, 512, 1, 512)).toBe(true)
   expect(isShort(0, 513, 1, 512)).toBe(false)
   expect(isShort(0, 5000, 10, 512)).toBe(true)
@@ -50,7 +50,7 @@ test('a loop is short only when all that tells so is a number, and leads to the 
   expect(isShort(0, '5', 1, 512)).toBe(false)
 })
 
-test('a list is short when it is one, and has few elements', () => {
+test('a list is short if it is an array with few elements', () => {
   expect(isShortList([1, 2], 2)).toBe(true)
   expect(isShortList([1, 2, 3], 2)).toBe(false)
   expect(isShortList(new Int8Array(2), 2)).toBe(true)

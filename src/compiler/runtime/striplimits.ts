@@ -1,9 +1,8 @@
-/** How far a loop may run before it looks at its safepoint. */
+/** The bounds of strips: how far a loop may run before its next safepoint. */
 
 /**
- * The bound of the next strip of a loop that counts from `at` to `end`: `reach` away, or `end` itself. What
- * is no number is left as it is, and what no step takes further (Infinity): the loop then runs as it always
- * did.
+ * The bound of the next strip of a loop that counts from `at` to `end`: `reach` away, or `end` itself. A
+ * value that is no number, or that no step changes (Infinity), stays as it is: then the loop runs as usual.
  */
 export function limit(at: unknown, end: any, reach: number): any {
   if (typeof at !== 'number' || typeof end !== 'number') return limitOfOthers(at, end, reach)
@@ -12,7 +11,7 @@ export function limit(at: unknown, end: any, reach: number): any {
   return reach > 0 ? (far < end ? far : end) : far > end ? far : end
 }
 
-/** The same where both are known to be numbers: the engine then knows that it is one. */
+/** The same if both are known to be numbers, so that the engine knows the type of the result. */
 export function near(at: number, end: number, reach: number): number {
   const from = +at
   const to = +end
@@ -27,9 +26,7 @@ function limitOfOthers(at: unknown, end: any, reach: number): any {
   return reach > 0 ? (far < end ? far : end) : far > end ? far : end
 }
 
-/**
- * Where a counter is after so many steps up; NaN where that leads nowhere: then there is no end on the way.
- */
+/** The counter after this many steps up; NaN if it never gets there: then the strip has no end. */
 export function above(at: any, step: any, turns: number): any {
   if (typeof at !== 'number' || typeof step !== 'number') return aboveOther(at, step, turns)
   const end = at + step * turns
@@ -46,11 +43,11 @@ export function below(at: any, step: any, turns: number): any {
 function aboveOther(at: unknown, step: unknown, turns: number): bigint | number {
   if (typeof at !== 'bigint') return Number.NaN
   if (typeof step === 'bigint') return step > 0n ? at + step * BigInt(turns) : Number.NaN
-  // `i++` adds one of whatever kind the counter is.
+  // `i++` adds a one of the counter's own type.
   return step === 1 ? at + BigInt(turns) : Number.NaN
 }
 
-/** True when a loop from `low` to `high` by `step` has few turns. */
+/** True if a loop from `low` to `high` by `step` has few turns. */
 export function isShort(low: unknown, high: unknown, step: unknown, turns: number): boolean {
   if (typeof low !== 'number' || typeof high !== 'number' || typeof step !== 'number') return false
   return high - low <= turns * step

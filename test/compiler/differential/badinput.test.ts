@@ -69,7 +69,7 @@ const scraps = [
   'debugger',
 ]
 
-/** Top-level statements of the files of programs, one or two of them, with a few scraps put in or cut out. */
+/** Top-level statements of the program files, one or two, with a few fragments inserted or removed. */
 const pieces = files.flatMap(({ file, source }) =>
   source.split(/^(?=export |exports\.|function |class |const )/m).map(text => ({ file, text })),
 )
@@ -91,7 +91,7 @@ const broken = fc
   .map(([one, other, both, edits]) => {
     let text = `'use task'\n${one.text}${both ? other.text : ''}`
     for (const { place, kind, size, scrap } of edits) {
-      // At the start of a word more often than inside one.
+      // More often at the start of a word than inside one.
       const at =
         place % 4 === 0 ? place % text.length : text.slice(0, place % text.length).search(/\w+\W*$/) + 1
       if (kind === 'insert') text = text.slice(0, at) + scrap + text.slice(at)
@@ -101,7 +101,7 @@ const broken = fc
     return { file: one.file, text }
   })
 
-test('whatever the input is, the compiler answers with code that parses, or with an error that shows where', {
+test('for any input the compiler returns code that parses, or an error with its position', {
   timeout: 600_000,
 }, () => {
   let compiled = 0

@@ -59,7 +59,7 @@ export const methods = { run(log) { const object = { n: 2, go() { enter(log, 'go
 const raised = Int32Array.of(1)
 const lowered = Int32Array.of(0)
 
-/** Runs a program preempted at every safepoint, and throws into it at the stop number `at`. */
+/** Runs a program preempted at every safepoint, and throws into it at stop number `at`. */
 function cancelAt(
   name: string,
   at: number,
@@ -84,7 +84,7 @@ function cancelAt(
 
 describe('an error thrown into a task', () => {
   test.each(['calls', 'callbacks', 'iterators', 'resources', 'generators', 'methods'])(
-    'at any safepoint of %s leaves everything that was entered, once, innermost first',
+    'at any safepoint of %s exits every entered block, once, innermost first',
     name => {
       const { stops, state } = cancelAt(name, -1)
       expect(state).toBe('returned')
@@ -102,7 +102,7 @@ describe('an error thrown into a task', () => {
     },
   )
 
-  test('can be caught, and the task goes on', () => {
+  test('can be caught, and the task continues', () => {
     const { stops } = cancelAt('swallows', -1)
     let caught = 0
     for (let at = 0; at < stops; at++) {
@@ -118,7 +118,7 @@ describe('an error thrown into a task', () => {
 
 describe('a blocking call in a task', () => {
   const asked: unknown[] = []
-  /** Blocks until the test resumes it, with the value that it then returns. */
+  /** Blocks until the test resumes it, and returns the test's value. */
   const wait = Object.assign(
     (): unknown => {
       throw new Error('called outside a task')
@@ -147,7 +147,7 @@ describe('a blocking call in a task', () => {
     return { result: coroutine.result, state: coroutine.state, questions: [...asked] }
   }
 
-  test('is written as a plain call and gives what it is woken with', () => {
+  test('is written as a plain call and returns the value of its wakeup', () => {
     expect(answer('return wait(1) + wait(2) * wait(3)')).toEqual({
       result: 26,
       state: 'returned',
@@ -174,7 +174,7 @@ describe('a blocking call in a task', () => {
     expect(answer(body).result).toEqual([[2, 4], [2, 3], 6, 2, [1, 2, 3], [2], true, false, [2, 1]])
   })
 
-  test('throws what it is woken with, where it stands', () => {
+  test('throws the error of its wakeup, at the call', () => {
     expect(
       answer(`try { wait('fail') } catch (error) { return error.message + wait(4) } finally { wait(5) }`),
     ).toEqual({
@@ -184,7 +184,7 @@ describe('a blocking call in a task', () => {
     })
   })
 
-  test('may stand in every position of an expression', () => {
+  test('may be in every position of an expression', () => {
     const body = `
       const o = { [wait(1)]: wait(2), ...{ k: wait(3) } }
       const [a = wait(4), { b = wait(5) } = {}] = []

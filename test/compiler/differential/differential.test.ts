@@ -27,7 +27,7 @@ for (const { file, lowering } of cases) {
     for (const name of programsOf(original)) {
       programs++
       test(sentence(name), async () => {
-        // A fresh module for each run: what one run leaves behind is not there for the next.
+        // A fresh module for each run, so that no state survives.
         const expected = await runPlain(plain(source, file)[name] as Program)
         expect(
           await runPlain(compiled(source, file, { lowering })[name] as Program),
@@ -41,8 +41,8 @@ for (const { file, lowering } of cases) {
         expect(undisturbed, 'the twin, never preempted').toEqual(expected)
         expect(idle).toBe(0)
 
-        // Loops without calls look at the safepoint once in some hundreds of turns; and here in every turn,
-        // or third.
+        // Loops without calls have a safepoint once in some hundreds of turns; here also in every turn, or
+        // every third.
         for (const strip of [undefined, 3, 1]) {
           const twin = compiled(source, file, strip === undefined ? { lowering } : { lowering, strip })[
             name
@@ -56,11 +56,11 @@ for (const { file, lowering } of cases) {
   })
 }
 
-test.each(programFiles())('functions of %s unwind, when that is asked for', file => {
+test.each(programFiles())('functions of %s unwind if the option asks for it', file => {
   const { stats } = outputOf(readProgram(file), file, { lowering: 'frames' })
   const twins = stats.filter(({ form }) => form === 'twin')
   const unwinding = twins.filter(({ lowering }) => lowering === 'frames')
-  // All but generators, async functions, and the few that are better left to generators.
+  // All but generators, async functions, and the few that should be generators.
   if (!/async|generators/.test(file)) expect(unwinding.length).toBeGreaterThan(twins.length / 2)
 })
 

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import { coroutineOf, setSafepointFlag, twinOf } from '../../../src/coroutine/core/coroutine.ts'
 
-/** What a run of a program did, as text, so that runs of separately evaluated modules can be compared. */
+/** The outcome of a program as text, to compare runs of separate modules. */
 export interface Outcome {
   ended: 'returned' | 'threw' | 'resolved' | 'rejected'
   value: string
@@ -11,13 +11,13 @@ export interface Outcome {
 export type Log = (...values: unknown[]) => unknown
 export type Program = (log: Log) => unknown
 
-/** No program here has as many safepoints: one that meets more runs for ever. */
+/** No program here has this many safepoints: one that reaches more never ends. */
 const preemptions_max = 20_000_000
 
 const raised = Int32Array.of(1)
 const lowered = Int32Array.of(0)
 
-/** Runs a program as any caller would. */
+/** Runs a program as plain code. */
 export function runPlain(program: Program): Promise<Outcome> {
   return observe(log => program(log))
 }
@@ -27,8 +27,8 @@ interface Preempted extends Outcome {
 }
 
 /**
- * Runs a program's twin. With `every`, the safepoint flag never goes down, so that the coroutine is preempted
- * at every safepoint that it meets. Throws when the program has no twin.
+ * Runs a program's twin. With `every`, the safepoint flag stays set, so that the coroutine is preempted at
+ * every safepoint. Throws if the program has no twin.
  */
 export async function runTwin(program: Program, every: boolean): Promise<Preempted> {
   let preemptions = 0
@@ -42,8 +42,8 @@ export async function runTwin(program: Program, every: boolean): Promise<Preempt
 }
 
 /**
- * Calls a function's twin with `args` and preempts it at every safepoint; gives its result and how often that
- * was.
+ * Calls a function's twin with `args` and preempts it at every safepoint. Returns its result and the number
+ * of preemptions.
  */
 export function preemptEverywhere(
   program: (...args: any[]) => unknown,
@@ -96,9 +96,7 @@ async function observe(run: (log: Log) => unknown): Promise<Outcome> {
   }
 }
 
-/**
- * A value as text: everything that a program can tell apart, and for errors the class and the message alone.
- */
+/** A value as text: everything that a program can distinguish; for errors only the class and the message. */
 export function show(value: unknown): string {
   if (value instanceof Error) {
     const parts = [`${value.constructor.name}: ${value.message}`]

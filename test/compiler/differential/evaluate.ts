@@ -6,9 +6,9 @@ import { type Instantiate, instantiatorOf, type Namespace } from './instantiate.
 export type { Namespace } from './instantiate.ts'
 
 /**
- * Evaluates an ES module's text inside this realm, with its imports taken from `modules` by specifier. Each
- * call makes a fresh instance. A real `import()` cannot do that thousands of times, nor hand the module the
- * very instance of the coroutine runtime that the test drives.
+ * Evaluates an ES module's text in this realm, with its imports from `modules` by specifier. Each call makes
+ * a fresh instance. A real `import()` cannot do that thousands of times, nor use the instance of the
+ * coroutine runtime that the test drives.
  */
 export function evaluateModule(source: string, file: string, modules: Record<string, Namespace>): Namespace {
   let instantiate = instantiators.get(source)
@@ -103,10 +103,7 @@ export function moduleBody(source: string, file: string): string {
   return `'use strict';\nconst __exports = { ${all}${getters.join(', ')} };\n${text}\n;return __exports`
 }
 
-/**
- * Evaluates a CommonJS module's text, sloppy unless it says otherwise, with `require` answered from
- * `modules`.
- */
+/** Evaluates a CommonJS module's text, sloppy by default, with `require` from `modules`. */
 export function evaluateScript(source: string, file: string, modules: Record<string, Namespace>): Namespace {
   return instantiatorOf({ kind: 'script', file, body: source })(modules)
 }

@@ -1,4 +1,4 @@
-/** The expressions of the grammar. Any of them may have an effect, and any may stand in any other. */
+/** The expressions of the grammar. Any of them may have an effect, and may be inside any other. */
 import { type Place, type Production, Tape } from './grammar-tape.ts'
 
 const operators = {
@@ -18,7 +18,7 @@ export abstract class Expressions extends Tape {
 
   expression(depth: number): string {
     if (depth <= 0 || this.isEmpty) return this.produce(this.#leaves, 'expression', 0)
-    // What may stand in few places only stands there more often.
+    // Productions that are rarely allowed are chosen more often where they are.
     const { inGenerator, inAsync, hasSuper, hasPrivate } = this.place
     if ((inGenerator || inAsync || hasSuper || hasPrivate) && this.choose(3) === 0) {
       return this.produce(this.#bound, 'expression', depth - 1)
@@ -32,7 +32,7 @@ export abstract class Expressions extends Tape {
     return operator
   }
 
-  /** Something that is most often a number or a text. */
+  /** Mostly a number or a string. */
   list(depth: number): string {
     return this.any(
       () => `[${this.expression(depth)}, ${this.expression(depth)}]`,
@@ -49,7 +49,7 @@ export abstract class Expressions extends Tape {
     )
   }
 
-  /** What can be assigned to. */
+  /** An assignment target. */
   left(depth: number): string {
     return this.any(
       () => this.target(),
@@ -174,7 +174,7 @@ export abstract class Expressions extends Tape {
     },
   }
 
-  /** What may stand only in a generator, an async function, a method, a class. */
+  /** Productions that are allowed only in a generator, an async function, a method, a class. */
   readonly #bound: Record<string, Production> = {
     number: { write: () => String(this.choose(5)) },
     'private in': {
@@ -395,12 +395,12 @@ export abstract class Expressions extends Tape {
     ...this.#builtIns(),
   }
 
-  /** Writes what stands in an arrow: without what belongs to the function around it. */
+  /** Writes the body of an arrow: without productions that belong to the function around it. */
   within(write: () => string): string {
     return this.inside({ inGenerator: false, inAsync: false }, write)
   }
 
-  /** An expression inside a method: without what belongs to the function around it. */
+  /** An expression inside a method: without productions that belong to the function around it. */
   #inner(depth: number): string {
     return this.inside({ inGenerator: false, inAsync: false, hasSuper: false }, () => this.expression(depth))
   }
@@ -443,7 +443,7 @@ export abstract class Expressions extends Tape {
     return table
   }
 
-  /** Every production that there is. */
+  /** Every production. */
   expressionNames(): string[] {
     return [
       ...Object.keys(this.#all).map(name => `expression: ${name}`),

@@ -1,11 +1,11 @@
 /**
- * What a program of the grammar is read off, what is in scope at a place in it, and which productions it has
+ * The tape that determines a program of the grammar, the scope at its current position, and the productions
  * used.
  */
 
-/** The place that is being written. */
+/** The current position. */
 export interface Place {
-  /** Names that can be read, and those of them that can be assigned. */
+  /** Readable names, and those of them that can be assigned. */
   readonly names: readonly string[]
   readonly writable: readonly string[]
   readonly labels: readonly string[]
@@ -13,15 +13,15 @@ export interface Place {
   readonly inFunction: boolean
   readonly inGenerator: boolean
   readonly inAsync: boolean
-  /** `super.m` means something. */
+  /** `super.m` is allowed. */
   readonly hasSuper: boolean
-  /** `#secret` means something. */
+  /** `#secret` is allowed. */
   readonly hasPrivate: boolean
   readonly hasArguments: boolean
   readonly inSwitch: boolean
 }
 
-/** A production: what it writes, and where it may stand. */
+/** A production: the text that it writes, and where it is allowed. */
 export interface Production {
   write: (depth: number) => string
   when?: (place: Place) => boolean
@@ -66,17 +66,17 @@ export class Tape {
     return list[this.choose(list.length)]!
   }
 
-  /** One of these, and no other is written: what is not in the program has not been used. */
+  /** Writes one of these. Only a written production counts as used. */
   any(...ways: (() => string)[]): string {
     return this.pick(ways)()
   }
 
-  /** A name that is used nowhere else. */
+  /** A unique name. */
   fresh(prefix: string): string {
     return `${prefix}${++this.#names}`
   }
 
-  /** Writes one of the productions; an empty tape takes the first. */
+  /** Writes one of the productions; an empty tape selects the first. */
   produce(table: Record<string, Production>, kind: string, depth: number): string {
     const names = Object.keys(table)
     let name = names[0]!
@@ -91,7 +91,7 @@ export class Tape {
     return table[name]!.write(depth)
   }
 
-  /** Writes something in another place; what it declares there is gone afterwards. */
+  /** Writes at another position. Its declarations are gone afterwards. */
   inside<T>(change: Partial<Place>, write: () => T): T {
     const { place } = this
     this.place = { ...place, ...change }

@@ -5,16 +5,16 @@ import { grammarProgram, productions } from './grammar.ts'
 import { compiled, plain } from './programs.ts'
 
 const runs = Number(process.env['HEDDLE_RANDOM_GRAMMAR'] ?? 110)
-// The same programs each time, and others where a number of them is asked for.
+// The same programs each time; random ones if their number is given.
 const isLong = process.env['HEDDLE_RANDOM_GRAMMAR'] !== undefined
 const seed =
   process.env['HEDDLE_SEED'] === undefined ? (isLong ? undefined : 3) : Number(process.env['HEDDLE_SEED'])
 
-// The text of a compiled function is not that of the source, and a program may well ask for it.
+// The text of a compiled function is not that of the source, and a program may read it.
 beforeAll(() => void vi.spyOn(Function.prototype, 'toString').mockReturnValue('function () {}'))
 afterAll(() => void vi.restoreAllMocks())
 
-test('random programs over the whole grammar do the same in every mode, and use every production', {
+test('random programs over the whole grammar behave the same in every mode, and use every production', {
   timeout: 3_600_000,
 }, async () => {
   const used = new Map<string, number>(productions().map(name => [name, 0]))
@@ -43,13 +43,13 @@ test('random programs over the whole grammar do the same in every mode, and use 
         }
       },
     ),
-    // A failure says its seed and path; HEDDLE_SEED repeats the run.
+    // A failure shows its seed and path; HEDDLE_SEED repeats the run.
     { numRuns: runs, ...(seed === undefined ? {} : { seed }) },
   )
   expect(preemptions).toBeGreaterThan(runs)
   const counts = [...used].sort((left, right) => left[1] - right[1])
   if (process.env['HEDDLE_PRODUCTIONS'] !== undefined)
     console.log(counts.map(([name, count]) => `${count} ${name}`).join('\n'))
-  // Each is produced by far more than one in a hundred programs, so that this fails by no chance.
+  // More than one in a hundred programs produces each, so that this does not fail by chance.
   expect(counts.filter(([, count]) => count === 0).map(([name]) => name)).toEqual([])
 })

@@ -110,7 +110,7 @@ class Statements extends Expressions {
     return this.block(depth - 1, { loops: loops + 1, inSwitch: false, ...change }, 'tick(); ')
   }
 
-  /** `isDerived`: whether the class extends another; without it, it gets no constructor. */
+  /** `isDerived`: whether the class extends another; undefined: it gets no constructor. */
   classBody(depth: number, isDerived?: boolean): string {
     const elements: string[] = []
     const use = (name: string, text: string): void => {

@@ -1,5 +1,5 @@
 /**
- * Modules as functions: each call runs one anew. Needs nothing of a compiler, so that any Node can run it.
+ * Modules as functions: each call makes a new instance. It needs no compiler, so that any Node can run it.
  */
 
 /** A module's exports, by name. Getters, so that bindings stay live. */
@@ -8,7 +8,7 @@ export type Namespace = Record<string, any>
 export type Instantiate = (modules: Record<string, Namespace>) => Namespace
 
 export interface ModuleText {
-  /** An ES module as the body of a function, or a CommonJS module as it stands. */
+  /** An ES module as the body of a function, or a CommonJS module as it is. */
   readonly kind: 'module' | 'script'
   readonly file: string
   readonly body: string

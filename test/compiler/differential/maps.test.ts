@@ -6,11 +6,11 @@ import { outputOf, programFiles, readProgram } from './programs.ts'
 
 /** Strings first, so that no word is found inside one: the compiler writes some of its own. */
 const word = /"(?:[^"\\]|\\.)*"|[A-Za-z_$][\w$]*/g
-/** The words that the compiler writes beside those of the source. */
+/** The words that the compiler adds. */
 const own =
   /^(?:if|yield|void|function|const|let|for|of|break|continue|typeof|call|length|return|new|static|this|else|key|super|async|globalThis|number|arguments|target|e|import|from|as|require|heddle|runtime|plain|generator|true|false|try|catch|finally|throw|closes|close|closed|open|threw|done|next|take)$/
 
-/** Every word of the output that the compiler did not make up, and where the map says that it comes from. */
+/** Every word of the output that is from the source, with its position by the map. */
 function* words(
   code: string,
   map: object,
@@ -35,16 +35,15 @@ function expectTrueMap(source: string, file: string, lowering: 'frames' | 'gener
     if (lines[line - 1]!.startsWith(word, column)) same++
     else if (!own.test(word)) strange.push(`${word} ${line}:${column}`)
   }
-  // Names that the compiler writes once more (a loop's counter, a callee) lead to the statement that they
-  // serve. A function that unwinds names its variables at each place where it can: those are as many as they
-  // are.
+  // Names that the compiler repeats (a loop's counter, a callee) map to their statement. A function that
+  // unwinds names its variables at each resume point: their number is not limited.
   if (lowering === 'generator') expect(strange.length, strange.slice(0, 20).join(', ')).toBeLessThan(same / 8)
   expect(same).toBeGreaterThan(source.length / 20)
 
-  // Each place of the source that a call or a throw stands at is found again: that is what stack traces show.
+  // Each source position of a call or a throw is in the map: stack traces show these.
   const found = new Set([...words(code, map!)].map(({ word, line, column }) => `${word} ${line}:${column}`))
   for (const [index, text] of lines.entries()) {
-    // A `return` inside a `try` whose `finally` can stop is a jump there, in a function that unwinds.
+    // A `return` inside a `try` with a `finally` that can suspend is a jump, in a function that unwinds.
     const places = lowering === 'frames' ? /\b(?:throw|log)\b(?! *=>)/g : /\b(?:throw|return|log)\b(?! *=>)/g
     for (const match of text.matchAll(places)) {
       if (/\/\/|\*/.test(text.slice(0, match.index))) continue
@@ -56,11 +55,11 @@ function expectTrueMap(source: string, file: string, lowering: 'frames' | 'gener
 }
 
 describe.each(['frames', 'generator'] as const)('made resumable by %s,', lowering => {
-  test.each(programFiles())('the map of %s leads each word back to where it was written', file => {
+  test.each(programFiles())('the map of %s leads each word back to its source position', file => {
     expectTrueMap(readProgram(file), file, lowering)
   })
 
-  test('the map of a large file leads each word back to where it was written', () => {
+  test('the map of a large file leads each word back to its source position', () => {
     const file = fileOf('js-yaml', 'dist/js-yaml.mjs')
     expectTrueMap(`'use task';${readFileSync(file, 'utf8')}`, file, lowering)
   })

@@ -18,7 +18,7 @@ const bad = { [Symbol.toPrimitive]() { return {} } }
 ${functions.join('\n')}`
 }
 
-/** What the function says as it throws. */
+/** The error that the function throws. */
 function told(run: () => unknown): string {
   try {
     run()
@@ -36,7 +36,7 @@ function messages(functions: Functions, run: (fn: () => unknown) => unknown): Re
 
 const called = (fn: () => unknown): unknown => fn()
 
-/** Heads of loops that are assigned: here the value has a name, and the engine gives it another text. */
+/** Loop heads that are assigned: here the value has a name, and the engine's message differs. */
 const different: Record<string, readonly string[]> = {
   generator: ['let x; for ({ x } of give([nil])) tick(x)'],
   mixed: ['let x; for ({ x } of give([nil])) tick(x)'],

@@ -1,10 +1,10 @@
 /**
- * Forms that throw an error of the engine, whose text names the expression that was wrong. `give(v)` can run
- * long and returns its argument; `none` is undefined, `nil` null, `five` a number, `bag` an object and `list`
- * a list.
+ * Forms that throw an error of the engine, whose message names the wrong expression. `give(v)` can run long
+ * and returns its argument; `none` is undefined, `nil` null, `five` a number, `bag` an object and `list` an
+ * array.
  */
 export const forms: readonly string[] = [
-  // Calls of what is no function.
+  // Calls of values that are no functions.
   'give(none)()',
   'give(5)()',
   'five()',
@@ -39,7 +39,7 @@ export const forms: readonly string[] = [
   'bag.missing.apply(1, give(list))',
   '[five][0](give(1))',
   'this.missing(give(1))',
-  // What cannot be constructed.
+  // Values that are no constructors.
   'new (give(5))()',
   'new (give(five))(1)',
   'new five()',
@@ -70,7 +70,7 @@ export const forms: readonly string[] = [
   'delete give(nil).x',
   'give(nil).x += give(1)',
   'nil.x ||= give(1)',
-  // Spreads, loops and patterns of what is not iterable.
+  // Spreads, loops and patterns of values that are not iterable.
   '[...give(5)]',
   '[...five, give(1)]',
   '[give(1), ...give(bag).inner]',

@@ -1,13 +1,13 @@
 /**
- * Evaluation order. Each form of expression is tried with each operand that a later one may change (a local
- * variable, one that closures assign, one of the module, a member, a parameter, `arguments`), and with each
- * way to change it.
+ * Evaluation order. Each form of expression is combined with each operand that a later one may change (a
+ * local variable, one that closures assign, one of the module, a member, a parameter, `arguments`), and with
+ * each way to change it.
  */
 import { describe, expect, test } from 'vitest'
 import { type Program, runPlain, runTwin } from './drive.ts'
 import { compiled, plain } from './programs.ts'
 
-/** `A` is an operand, `B` one behind it that changes what `A` reads. */
+/** `A` is an operand, `B` a later one that changes the value of `A`. */
 const forms = [
   'f(A, B)',
   'f(A, B, A)',
@@ -109,7 +109,7 @@ const forms = [
   'drain((function* (n) { yield A; yield f(yield B, A); yield* [A, f(B), A] })(1))',
 ]
 
-/** What can be read, and the name by which it is assigned. */
+/** Readable operands, and the name by which each is assigned. */
 const operands = [
   { name: 'a local variable', read: 'i', target: 'i' },
   { name: 'a variable that closures assign', read: 'shared', target: 'shared' },
@@ -119,7 +119,7 @@ const operands = [
   { name: 'an element', read: 'list[0]', target: 'list[0]' },
 ] as const
 
-/** How it is changed: `T` is the target. */
+/** Ways to change it: `T` is the target. */
 const changes = [
   'T += 2',
   'T = 3',

@@ -6,7 +6,7 @@ import { evaluateModule, evaluateScript, type Namespace } from './evaluate.ts'
 
 const folder = new URL('./fixtures/', import.meta.url)
 
-/** Every file of programs: each of its exported functions is one program. */
+/** The program files: each exported function is one program. */
 export function programFiles(): string[] {
   return readdirSync(fileURLToPath(folder)).filter(name => /\.(c?js|ts)$/.test(name))
 }
@@ -19,24 +19,19 @@ export function readProgram(name: string): string {
 
 const modules: Record<string, Namespace> = { 'heddle/runtime': runtime }
 
-/** The module as its author wrote it. */
+/** The module as plain code. */
 export function plain(source: string, file: string): Namespace {
   return file.endsWith('.cjs') ? evaluateScript(source, file, modules) : evaluateModule(source, file, modules)
 }
 
 const outputs = new Map<string, CompileResult>()
 
-/**
- * The module as the compiler wrote it, a fresh instance each time; refuses input that the compiler calls an
- * error.
- */
+/** The compiled module, a fresh instance each time. Throws if the compiler reports an error. */
 export function compiled(source: string, file: string, options: CompileOptions = {}): Namespace {
   return plain(outputOf(source, file, options).code, file)
 }
 
-/**
- * What the compiler makes of a module. Kept for the files of programs, which are evaluated many times over.
- */
+/** The compiler's output for a module. It is cached, because program files are evaluated many times. */
 export function outputOf(source: string, file: string, options: CompileOptions = {}): CompileResult {
   const key = `${file} ${options.lowering} ${options.strip} ${source}`
   const known = outputs.get(key)

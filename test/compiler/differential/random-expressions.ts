@@ -1,4 +1,4 @@
-/** The half of a random program that has a value: expressions over what is in scope, read off a tape. */
+/** The expressions of a random program, over the names in scope, determined by a tape. */
 
 export interface Scope {
   numbers: string[]
@@ -62,7 +62,7 @@ export class Expressions {
     return `${prefix}${++this.names}`
   }
 
-  /** Writes something inside a scope of its own; what it declares is gone afterwards. */
+  /** Writes inside a new scope. Its declarations are gone afterwards. */
   inside<T>(change: Partial<Context>, write: () => T): T {
     const scope = this.scope
     const context = this.context
@@ -140,7 +140,7 @@ export class Expressions {
     return `${parameter} => (log('cb', ${parameter}), ${this.number(depth - 1)} + ${parameter})`
   }
 
-  /** A call of something that the program declares, or of `log`. */
+  /** A call of a function of the program, or of `log`. */
   call(depth: number): string {
     const { functions, generators, classes } = this.scope
     const targets: (() => string)[] = []

@@ -1,8 +1,7 @@
 /**
- * Random nests of loops that call nothing: what the compiler runs in strips, writes twice, or takes apart.
- * Counters and bounds of every sort (also those that are no integers, or no numbers), steps of every sign,
- * bodies that change what the head counts, and jumps out of and around everything. Read off a tape, as in
- * random.ts.
+ * Random nests of loops without calls, which the compiler runs in strips, writes twice, or splits. Counters
+ * and bounds of every kind (also non-integers and non-numbers), steps of every sign, bodies that change the
+ * counter, and jumps out of everything. Determined by a tape, as in random.ts.
  */
 
 export function loopsFrom(tape: readonly number[]): string {
@@ -95,7 +94,7 @@ exports.main = function main() {
     return `${prefix}${++this.#names}`
   }
 
-  /** Ends what would run for too long, without a call. */
+  /** Ends a loop that runs too long, without a call. */
   readonly #tick = 'if (--fuel < 0) throw fuel;'
 
   #loop(depth: number): string {

@@ -11,7 +11,7 @@ const seed = process.env['HEDDLE_SEED'] === undefined ? undefined : Number(proce
 const lowerings = ['frames', 'generator'] as const
 
 test.for(lowerings)(
-  'random programs do the same, made resumable by %s and preempted at every safepoint',
+  'random programs behave the same, made resumable by %s and preempted at every safepoint',
   {
     timeout: 600_000,
   },
@@ -40,7 +40,7 @@ test.for(lowerings)(
           }
         },
       ),
-      // A failure says its seed and path; HEDDLE_SEED repeats the run.
+      // A failure shows its seed and path; HEDDLE_SEED repeats the run.
       { numRuns: runs, ...(seed === undefined ? {} : { seed }) },
     )
     expect(checked).toBeGreaterThanOrEqual(runs)
@@ -52,7 +52,7 @@ test.for(lowerings)(
 const nests = Number(process.env['HEDDLE_RANDOM_LOOPS'] ?? 500)
 
 test.for(lowerings)(
-  'random nests of loops do the same, made resumable by %s, in strips of every length',
+  'random nests of loops behave the same, made resumable by %s, in strips of every length',
   {
     timeout: 600_000,
   },

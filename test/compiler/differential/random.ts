@@ -187,7 +187,7 @@ class Writer extends Expressions {
     })
   }
 
-  /** Without a call inside: what the compiler strip-mines. Long enough to meet a safepoint. */
+  /** A loop without a call inside, which runs in strips. Long enough to reach a safepoint. */
   longLoop(): string {
     const target = this.pick(this.scope.numbers)
     const bound = 300 + this.choose(3000)

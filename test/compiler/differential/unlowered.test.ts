@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { type Program, runPlain, runTwin } from './drive.ts'
 import { compiled, outputOf, plain } from './programs.ts'
 
-/** Constructs that the compiler leaves plain, each where a line says HERE. */
+/** Constructs that the compiler leaves plain, each on the line with HERE. */
 const constructs: [name: string, body: string][] = [
   [
     'a getter that loops',
@@ -39,7 +39,7 @@ const constructs: [name: string, body: string][] = [
   ],
 ]
 
-test.each(constructs)('%s stays plain, works, and is warned of where it stands', async (_, body) => {
+test.each(constructs)('%s stays plain, works, and causes a warning at its position', async (_, body) => {
   const source = `'use task'\nconst slow = log => { for (let i = 0; i < 2; i++) log('slow', i); return 's' }\nexport function main(log) { for (let i = 0; i < 2; i++) log('turn', i);\n${body}\n}\n`
   const { diagnostics } = outputOf(source, 'plain.js')
   const line = source.split('\n').findIndex(text => text.includes('HERE')) + 1

@@ -1,6 +1,6 @@
 /**
- * What the checker's runtime is told of besides steps, for tests that look at nothing but what a program
- * does.
+ * The checker runtime's functions that record more than steps, for tests that only compare the behaviour of
+ * programs.
  */
 import { refuse } from '../../../src/compiler/runtime.ts'
 

@@ -1,4 +1,4 @@
-/** Packages that nobody here wrote, each file of them marked 'use task' as it is read. */
+/** Public packages, with each file marked 'use task' when it is read. */
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -9,24 +9,22 @@ import { importedCostsOf } from '../../../src/compiler/loading/neighbours.ts'
 import * as runtime from '../../../src/compiler/runtime.ts'
 
 export interface Package {
-  /** As its authors publish it. */
+  /** As published. */
   plain: Namespace
   /** Compiled whole. */
   compiled: Namespace
   stats: FunctionStat[]
   diagnostics: Diagnostic[]
-  /** The lowering that it was compiled by. */
+  /** The lowering that compiled it. */
   asked: 'frames' | 'generator'
 }
 
-/** The path of a file inside an installed package, also one that its exports do not name. */
+/** The path of a file in an installed package, even if its exports do not name it. */
 export function fileOf(packageName: string, path: string): string {
   return fileURLToPath(new URL(`../../../node_modules/${packageName}/${path}`, import.meta.url))
 }
 
-/**
- * Loops without calls look at their safepoint this often: more often than they would, so that more is met.
- */
+/** How often loops without calls check the safepoint: more often than by default, to reach more of them. */
 const strip = 32
 
 export function loadPackage(entry: string, lowering: 'frames' | 'generator'): Package {
@@ -45,7 +43,7 @@ export function loadPackage(entry: string, lowering: 'frames' | 'generator'): Pa
   return { plain, compiled, stats, diagnostics, asked: lowering }
 }
 
-/** Evaluates a file and what it imports from its own package, each through `write` first. */
+/** Evaluates a file and its imports from the same package, each after `write`. */
 export function link(entry: string, write: (source: string, file: string) => string): Namespace {
   const loaded = new Map<string, Namespace>()
   function load(file: string): Namespace {

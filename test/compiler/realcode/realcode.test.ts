@@ -19,7 +19,7 @@ function bytes(length: number): Uint8Array {
   })
 }
 
-/** What a call gives or throws, as text. */
+/** The result or error of a call, as text. */
 function outcome(call: () => unknown): string {
   try {
     return show(call())
@@ -169,7 +169,7 @@ describe.each(['frames', 'generator'] as const)('made resumable by %s:', lowerin
       }
     })
 
-    test('refuses bad documents with the same words', () => {
+    test('refuses bad documents with the same messages', () => {
       for (const broken of [
         'a: [1, 2',
         'a: b: c',
@@ -248,7 +248,7 @@ describe.each(['frames', 'generator'] as const)('made resumable by %s:', lowerin
       biome: JSON.parse(readFileSync(`${root}biome.json`, 'utf8')),
     }
 
-    test('says the same about configurations, good and bad, preempted at every safepoint', () => {
+    test('reports the same for good and bad configurations, preempted at every safepoint', () => {
       let total = 0
       for (const name of ['oxlint', 'biome'] as const) {
         const bad = {
@@ -323,7 +323,7 @@ describe.each(['frames', 'generator'] as const)('made resumable by %s:', lowerin
       let preemptions = 0
       const plainly = (f: any, self: unknown, args: unknown[]): unknown => f.apply(self, args)
       const preempted = (f: any, self: unknown, args: unknown[]): unknown => {
-        // What cannot run long has no twin, and is called as it is.
+        // A brief function has no twin, and is called as it is.
         if (twinOf(f) === undefined) return plainly(f, self, args)
         const step = preemptEverywhere(f, args, self)
         preemptions += step.preemptions

@@ -1,6 +1,6 @@
 /**
- * Reads and writes of elements, `Atomics` and methods of views: each an operation where the memory turns out
- * to be shared.
+ * Element reads and writes, `Atomics` and methods of views. Each is an operation if the memory is shared at
+ * run time.
  */
 import { globalName } from '../../analysis/analysis.ts'
 import { join, type Piece, type Rope, rope } from '../../output/rope.ts'
@@ -9,7 +9,7 @@ import type { CheckerLowering } from './checker.ts'
 import type { Context } from '../writer/context.ts'
 import { atomics, memoryMethod, pause, plainRead, plainWrite } from './operations.ts'
 
-/** The value of an element of what `object` is. */
+/** The value of an element of `object`. */
 export function writeRead(lowering: CheckerLowering, object: Rope, node: Node, cx: Context): Rope {
   const frame = cx.frame!
   const view = frame.take()
@@ -19,7 +19,7 @@ export function writeRead(lowering: CheckerLowering, object: Rope, node: Node, c
   const read = lowering.op(plainRead, node, view, index)
   return rope`(${view} = ${object}, ${index} = ${key}, ${lowering.isShared(view)} ? ${read} : ${lowering.names.runtime('peek')}(${view}, ${index})[${index}])`
 }
-/** An assignment to an element, compound ones too. */
+/** An assignment to an element, plain or compound. */
 export function writeAssignment(lowering: CheckerLowering, node: Node, left: Node, cx: Context): Rope {
   const frame = cx.frame!
   const view = frame.take()
@@ -92,10 +92,7 @@ export function writeAtomic(lowering: CheckerLowering, node: Node, cx: Context):
   return rope`(${setup}, ${lowering.isShared(taken[0]!)} ? ${lowering.op(kind, node, ...taken)} : ${otherwise})`
 }
 
-/**
- * A method of a view or a buffer: what tells that it is one of shared memory, and the steps that it then
- * takes.
- */
+/** A method of a view or a buffer: the test that it uses shared memory, and the steps that it then takes. */
 export function writeViewMethod(
   lowering: CheckerLowering,
   node: Node,
@@ -111,13 +108,13 @@ export function writeViewMethod(
   return { test, value: rope`(yield* ${steps})` }
 }
 
-/** `x[i]` outside of the threads: on what stands behind `x`. */
+/** `x[i]` outside the threads, on the object behind `x`. */
 export function writeDirect(lowering: CheckerLowering, node: Node, cx: Context): Rope {
   const object = rope`${lowering.names.runtime('direct')}(${lowering.node(node.object, cx)})`
   return rope`${object}${{ start: node.object.end, end: node.property.start }}${lowering.node(node.property, cx)}${{ start: node.property.end, end: node.end }}`
 }
 
-/** A template whose tag is a method: it is called as it is, and the runtime is told which function it is. */
+/** A template whose tag is a method. It is called as it is; the runtime records which function it is. */
 export function writeTagged(lowering: CheckerLowering, node: Node, cx: Context): Rope | null {
   const tag = bare(node.tag)
   if (tag.computed || tag.object.type === 'Super' || tag.property.type === 'PrivateIdentifier') return null
@@ -126,7 +123,7 @@ export function writeTagged(lowering: CheckerLowering, node: Node, cx: Context):
   return rope`${holder}.${tag.property}${lowering.node(node.quasi, cx)}`
 }
 
-/** A member as a place to write or delete. */
+/** A member as the target of a write or a deletion. */
 export function writePlace(lowering: CheckerLowering, member: Node, cx: Context): Rope {
   const object = lowering.node(member.object, cx)
   if (member.object.type === 'Super' || member.property.type === 'PrivateIdentifier')

@@ -1,11 +1,12 @@
-/** Getters and setters: a property that this file gives one is read and written by a call, which may stop. */
+/**
+ * Getters and setters. A property that has one in this file is read and written by a call, which may stop.
+ */
 import type { Analysis } from '../../analysis/analysis.ts'
 import { type Rope, rope } from '../../output/rope.ts'
 import type { Node } from '../../analysis/syntax.ts'
 import type { CheckerLowering } from './checker.ts'
 import type { Context } from '../writer/context.ts'
 
-/** The accessors of a file, by name. */
 export class Accessors {
   readonly #names: ReadonlySet<string>
 
@@ -14,14 +15,14 @@ export class Accessors {
     this.#names = new Set(found.map(({ kind, name }) => `${kind} ${name}`))
   }
 
-  /** True when the node is a member that the file has such an accessor for. */
+  /** True if the node is a member whose name has such an accessor in the file. */
   has(node: Node, kind: 'getter' | 'setter'): boolean {
     if (node.type !== 'MemberExpression' || node.computed || node.property.type !== 'Identifier') return false
     return this.#names.has(`${kind} ${node.property.name}`)
   }
 }
 
-/** A member of what `object` is, which may have a getter. */
+/** Reads a member of `object` that may have a getter. */
 export function writeGet(lowering: CheckerLowering, object: Rope, node: Node, cx: Context): Rope {
   const { names } = lowering
   const { property } = node

@@ -19,7 +19,7 @@ interface Operation {
   b: any
 }
 
-/** A checker that performs each operation when it is asked, in the one thread there is. */
+/** A checker that performs each operation immediately, in its single thread. */
 class Recorder {
   readonly log: string[] = []
   readonly turns: unknown[][] = []
@@ -218,14 +218,14 @@ describe('an access to shared memory', () => {
     ).toEqual(kinds)
   })
 
-  test('says where it stands', () => {
+  test('has its source position', () => {
     const recorder = new Recorder()
     const { space } = load('export function f(v) {\n  v[1] = 2\n  return Atomics.load(v,\n 1)\n}', recorder)
     expect(recorder.run((space['f'] as any)[twin](new Int32Array(new SharedArrayBuffer(8))))).toBe(2)
     expect(recorder.log).toEqual(['2 write v[1] = 2', '3 load Atomics.load(v, 1)'])
   })
 
-  test('of memory that is not shared is no yield', () => {
+  test('of memory that is not shared does not yield', () => {
     const { recorder } = both(
       'const own = new Int32Array(4); own[1] = 3; own[1]++; Atomics.add(own, 1, 1); own.fill(1, 2); return [...own, own[1]]',
     )
@@ -234,7 +234,7 @@ describe('an access to shared memory', () => {
 })
 
 describe('every function of a checked module', () => {
-  test('is resumable, whatever it is', () => {
+  test('is resumable, of any kind', () => {
     both(`
       const log = []
       const arrow = i => v[i]
@@ -271,20 +271,20 @@ describe('every function of a checked module', () => {
 })
 
 describe('loops', () => {
-  test('tell of each turn, with the variables that a turn changes', () => {
+  test('report each turn, with the variables that it changes', () => {
     const { recorder } = both(
       'let tries = 0; let kept = 1; while (Atomics.load(v, 0) < 3) { tries++; const local = tries; Atomics.add(v, 0, local > 0 ? kept : 0) } return tries',
     )
     expect(recorder.turns).toEqual([[0], [1], [2], [3]])
   })
 
-  test('of every kind stay what they are', () => {
+  test('of every kind behave as before', () => {
     both(
       'let s = 0; a: for (let i = 0; i < 4; i++) { do { s += v[0] + i; if (s % 2) continue a; if (s > 40) break a } while (s % 5); for (const k in { x: 1 }) s += k.length } return s',
     )
   })
 
-  test('of a turn that changes something outside say so', () => {
+  test('report a turn that changes outer state', () => {
     const quiet = both('let n = 0; while (Atomics.load(v, 0) === 0 && n++ < 2) Atomics.pause()')
     expect(quiet.recorder.effects).toBe(0)
     const loud = both('const o = {}; let n = 0; const set = () => { n++ }; while (n < 2) { o.x = n; set() }')
@@ -298,7 +298,7 @@ describe('loops', () => {
   })
 })
 
-test('a getter and a setter are resumed where this file has one of that name', () => {
+test('a getter and a setter are resumed if this file has one of that name', () => {
   const { recorder } = both(`
     class Cell { constructor(v) { this.v = v } get value() { return this.v[0] } set value(x) { this.v[0] = x } static get zero() { return v[1] } async later() { return this.v[0] } }
     const cell = new Cell(v)
@@ -317,7 +317,7 @@ test('a getter and a setter are resumed where this file has one of that name', (
   ])
 })
 
-test('a constructor or a getter with an atomic access is not checked, and the compiler says so', () => {
+test('a constructor or a getter with an atomic access is not checked, and causes a warning', () => {
   const { diagnostics } = compile(
     'class A {\n  constructor(v) { Atomics.store(v, 0, 1) }\n  get x() { return 1 }\n}',
     'm.js',

@@ -1,7 +1,7 @@
 /**
- * The lowering for the model checker: every function is a generator, and every access that may touch shared
- * memory is a `yield` that names the operation, so that whoever drives the thread performs it, when it
- * chooses.
+ * The lowering for the model checker. Every function is a generator, and every access that may touch shared
+ * memory is a `yield` that names the operation. The code that drives the thread performs the operation when
+ * it chooses.
  */
 import { type Analysis, globalName } from '../../analysis/analysis.ts'
 import { shortGlobals } from '../../analysis/builtins.ts'
@@ -41,10 +41,10 @@ import { calleeText } from '../writer/enginemessages.ts'
 import { labelsText, writeForAwait, writeForOf, writeLoop } from '../loops/safepointloops.ts'
 import type { Flavor } from '../writer/writer.ts'
 
-/** Global objects whose functions change nothing. */
+/** Global objects whose functions have no effects. */
 const effectFreeObjects: ReadonlySet<string> = new Set(['Math', 'Number', 'String', 'BigInt', 'Symbol'])
 
-/** Global constructors that read what they are given. */
+/** Global constructors that read their arguments. */
 const copyingConstructors: RegExp =
   /^(?:(?:Big)?(?:Int|Uint|Float)\d+(?:Clamped)?Array|Map|Set|WeakMap|WeakSet)$/
 
@@ -57,18 +57,18 @@ export class CheckerLowering extends GeneratorLowering {
   readonly #sites: string[] = []
   readonly #accessors: Accessors
   readonly #waits: Waits
-  /** What it counts, where it counts. */
+  /** The counters, if coverage is on. */
   readonly #coverage: Coverage | null
   #bindings: ReadonlySet<Binding> | null = null
   /** Bodies of arrows that are being written. */
   readonly #entering = new Set<Node>()
-  /** Operands that are converted, and which function of the runtime they go through. */
+  /** Operands that are converted, and the runtime function that converts each. */
   readonly #converted = new Map<Node, string>()
-  /** Calls whose promise is awaited there, or returned. */
+  /** Calls whose promise is awaited or returned where they are. */
   readonly #awaited = new Set<Node>()
-  /** What `new` makes. */
+  /** The callees of `new`. */
   readonly #named = new Set<Node>()
-  /** Inside a destructuring that assigns: the place that stands for a member of what may be shared. */
+  /** In a destructuring assignment: the replacement for a member of a possibly shared object. */
   replaceMember: ((member: Node) => Rope) | null = null
 
   constructor(source: string, analysis: Analysis, file: string, covers: boolean, mark: string | undefined) {
@@ -81,7 +81,7 @@ export class CheckerLowering extends GeneratorLowering {
     this.#waits = new Waits(analysis, this.names)
   }
 
-  /** The bindings that something in the file refers to. */
+  /** The bindings to which the file refers. */
   get bindings(): ReadonlySet<Binding> {
     this.#bindings ??= new Set([...this.analysis.bindingOf.values()].filter(binding => binding !== null))
     return this.#bindings
@@ -110,7 +110,7 @@ export class CheckerLowering extends GeneratorLowering {
     })
   }
 
-  /** The text that names this place at run time. */
+  /** The text that identifies this node at run time. */
   site(node: Node): string {
     const { line, column } = this.#lines.at(node.start)
     const text = this.source.slice(node.start, node.end).replace(/\s+/g, ' ')
@@ -118,7 +118,7 @@ export class CheckerLowering extends GeneratorLowering {
     return `${this.names.prefix}base + ${this.#sites.length - 1}`
   }
 
-  /** An operation, performed by whoever drives the thread. */
+  /** An operation, which the code that drives the thread performs. */
   op(kind: number, node: Node, ...args: Piece[]): Rope {
     return rope`(yield ${this.names.runtime('op')}(${join([String(kind), this.site(node), ...args], ', ')}))`
   }
@@ -137,7 +137,7 @@ export class CheckerLowering extends GeneratorLowering {
     return func.kind === 'declaration' && !func.isGenerator
   }
 
-  /** What a generator has in its variables outlives the turn of a loop that drives it. */
+  /** The variables of a generator outlive a turn of the loop that drives it. */
   override entry(func: Func, _frame: Frame): string {
     const params: Node[] = func.node.params
     const opaque = params.some((one, index) => isPattern(one) && !this.#isLate(one, index, func))
@@ -145,8 +145,8 @@ export class CheckerLowering extends GeneratorLowering {
   }
 
   /**
-   * The plain form of a function may run inside a thread, called by what the compiler does not see: it says
-   * so.
+   * The plain form of a function reports that it runs: code that the compiler does not see may call it inside
+   * a thread.
    */
   override block(node: Node, cx: Context): Rope {
     if (cx.frame !== null || cx.func.node.body !== node || cx.func.kind === 'module')
@@ -175,7 +175,7 @@ export class CheckerLowering extends GeneratorLowering {
       this.#entering.delete(node)
       return rope`(${this.names.runtime('entered')}(${this.#mark}), ${written})`
     }
-    // `new f(x)[i]()` would make another thing.
+    // `new f(x)[i]()` would construct something else.
     if (node.type === 'NewExpression') {
       for (let part = node.callee; part?.type === 'MemberExpression'; part = part.object)
         this.#named.add(part)
@@ -194,7 +194,7 @@ export class CheckerLowering extends GeneratorLowering {
     return call.target !== null && !call.target.twin
   }
 
-  /** A call of the language's own that changes nothing, given what is no object. */
+  /** A call of a built-in that has no effect, with arguments that are not objects. */
   #hasNoEffect(node: Node): boolean {
     const callee = bare(node.callee ?? node.tag)
     const global = callee.type === 'MemberExpression' ? callee.object : callee
@@ -231,7 +231,7 @@ export class CheckerLowering extends GeneratorLowering {
     return writeTurns(this, node, cx, prefix)
   }
 
-  /** What may change something of the thread's own. */
+  /** Reports a possible effect on the thread's own state. */
   effect(written: Rope): Rope {
     return rope`${this.names.runtime('effect')}(${written})`
   }
@@ -258,12 +258,12 @@ export class CheckerLowering extends GeneratorLowering {
     text: string,
     node: Node,
   ): Rope {
-    // `eval` by another name would see other variables.
+    // `eval` under another name would see other variables.
     if (bare(node.callee).name === 'eval') return this.plainly(written, node)
     return rope`${this.names.runtime('plain')}(${fn}, ${receiver ?? 'void 0'}, [${args}], ${JSON.stringify(text)})`
   }
 
-  /** True when a name in the target is of another function. */
+  /** True if a name in the target belongs to another function. */
   #isOuter(target: Node, cx: Context): boolean {
     return boundNames(target).some(name => this.analysis.bindingOf.get(name)?.scope.func !== cx.func)
   }
@@ -320,7 +320,7 @@ export class CheckerLowering extends GeneratorLowering {
     }
   }
 
-  /** What copies a view reads it. */
+  /** Constructors that copy a view read it. */
   #new(node: Node, cx: Context): Rope {
     const name = globalName(bare(node.callee), this.analysis.bindingOf)
     if (name === null || !copyingConstructors.test(name) || node.arguments.length === 0) {
@@ -347,14 +347,14 @@ export class CheckerLowering extends GeneratorLowering {
   }
 
   /**
-   * An async function that is not awaited where it is called goes on beside its caller: the runtime looks at
-   * what it does.
+   * An async function that is not awaited where it is called runs concurrently with its caller: the runtime
+   * checks what it does.
    */
   override isCertain(target: Func, node: Node): boolean {
     return !target.isAsync || this.#awaited.has(node)
   }
 
-  /** An assignment to something else: the left side is a place, not a value. */
+  /** An assignment to any other target. */
   #assignment(node: Node, cx: Context): Rope {
     const left = bare(node.left)
     if (isPattern(left)) return writeDestructuring(this, node, left, cx)
@@ -382,17 +382,17 @@ export class CheckerLowering extends GeneratorLowering {
     )
   }
 
-  /** A member as a place to write or delete. */
+  /** A member as the target of a write or a deletion. */
   place(member: Node, cx: Context): Rope {
     return writePlace(this, member, cx)
   }
 
-  /** A member that a loop sets in each turn is a place. */
+  /** A member that a loop sets in each turn. */
   override head(left: Node, cx: Context): Rope {
     return bare(left).type === 'MemberExpression' ? this.place(bare(left), cx) : this.node(left, cx)
   }
 
-  /** An element that a loop sets in each turn is written. */
+  /** An element that a loop sets in each turn: a write. */
   override setHead(left: Node, value: string, cx: Context): Rope {
     const member = bare(left)
     if (!isIndexedMember(member)) return super.setHead(left, value, cx)
@@ -415,8 +415,8 @@ export class CheckerLowering extends GeneratorLowering {
   }
 
   /**
-   * A parameter that has a default, or is taken apart, gets its value at the start of the body, where the
-   * thread can stop; unless a variable of its name in the body would make a difference.
+   * A parameter with a default or a pattern is set at the start of the body, where the thread can stop;
+   * except if a variable of the same name in the body would change its meaning.
    */
   override parameter(
     parameter: Node,
@@ -444,7 +444,7 @@ export class CheckerLowering extends GeneratorLowering {
       type === 'ObjectPattern' ||
       (type === 'AssignmentPattern' && right.type !== 'Literal')
     if (parameter.type === 'Identifier' || parameter.type === 'RestElement' || func.isGenerator) return false
-    // What comes after one that is late may refer to it.
+    // A parameter after a late one may refer to it.
     if (!params.slice(0, index + 1).some(steps)) return false
     if (params.some(({ type }) => type === 'TSParameterProperty')) return false
     if (!boundNames(parameter).every(name => this.analysis.bindingOf.get(name)?.declarations.length === 1))
@@ -454,7 +454,8 @@ export class CheckerLowering extends GeneratorLowering {
   }
 
   /**
-   * Whether the parameters name something that the body declares anew: in the body it would be another thing.
+   * True if the parameters use a name that the body declares again: in the body it would mean another
+   * variable.
    */
   #namesOfBody(func: Func, params: Node[]): boolean {
     const declared = new Set<string>()
@@ -479,7 +480,7 @@ export class CheckerLowering extends GeneratorLowering {
     return super.accessed(this.peeked(object, node), node, cx)
   }
 
-  /** `x.length`: a step, where x is of a buffer that can grow. */
+  /** `x.length` is an operation if the buffer of `x` can grow. */
   #length(object: Rope, node: Node, cx: Context): Rope {
     const { names } = this
     const name = node.property.name as string

@@ -1,37 +1,36 @@
 /**
- * Counters for the coverage of a check: one for each statement, and one for each way that a branch can go.
- * They are elements of an array that no thread shares, so a turn of a loop that only counts has still no
- * effect.
+ * Counters for the coverage of a check: one for each statement and one for each branch direction. They are
+ * elements of an array that no thread shares, so a turn of a loop that only counts still has no effect.
  */
 import type { Lines } from '../../output/lines.ts'
 import { type Rope, rope } from '../../output/rope.ts'
 import { type Node, walk } from '../../analysis/syntax.ts'
 
-/** What is counted at a place, in the arrays that the output gives to its runtime. */
+/** The kinds of counted points, in the arrays that the output passes to its runtime. */
 const STATEMENT = 'statement'
 
 export class Coverage {
   readonly #lines: Lines
   readonly #counters: string
   readonly #statements = new Set<Node>()
-  /** The ways of branches: what a report calls them. */
+  /** The branch directions, by the name that a report uses. */
   readonly #ways = new Map<Node, string>()
   readonly #ids = new Map<string, number>()
   readonly #points: string[] = []
 
-  /** `counters`: the variable that holds them. */
+  /** `counters`: the variable that holds the array. */
   constructor(program: Node, lines: Lines, counters: string) {
     this.#lines = lines
     this.#counters = counters
     walk(program, node => this.#mark(node))
   }
 
-  /** The text of the points, or '' when there are none. */
+  /** The text of the points, or '' if there are none. */
   get points(): string {
     return this.#points.join(', ')
   }
 
-  /** A node with what it counts around it. */
+  /** A node with its counters. */
   around(node: Node, written: Rope): Rope {
     let made = written
     if (node.type === 'IfStatement' && node.alternate === null)
@@ -42,7 +41,7 @@ export class Coverage {
     if (way === undefined) return made
     const hit = this.#hit(node, way)
     if (isListed) return rope`${hit};${made}`
-    // In sloppy code a branch may be the declaration of a function.
+    // In sloppy code a branch may be a function declaration.
     const isStatement = node.type.endsWith('Statement') || node.type === 'FunctionDeclaration'
     return isStatement ? rope`{ ${hit}; ${made} }` : rope`(${hit}, ${made})`
   }
@@ -80,7 +79,7 @@ export class Coverage {
     }
   }
 
-  /** A case is reached when its first statement is. */
+  /** A case is reached if its first statement is. */
   #case({ consequent, test }: Node): void {
     const first = (consequent as Node[]).find(
       statement => this.#statements.has(statement) || statement.type === 'BlockStatement',
@@ -100,7 +99,7 @@ export class Coverage {
   }
 }
 
-/** Whether a statement does something when it is come to: a declaration of a function or a type does not. */
+/** True if a statement runs code: declarations of functions and types do not. */
 function isCounted(statement: Node): boolean {
   const { type } = statement
   if (type === 'ExportNamedDeclaration')

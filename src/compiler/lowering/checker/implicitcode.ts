@@ -1,5 +1,5 @@
 /**
- * What runs code without a call: reads of properties, conversions, patterns. The runtime is told of each: it
+ * Code that runs without a call: property reads, conversions, patterns. The runtime records each, because it
  * may have an effect.
  */
 import { globalName } from '../../analysis/analysis.ts'
@@ -15,7 +15,7 @@ import {
 } from '../../analysis/syntax.ts'
 import type { CheckerLowering } from './checker.ts'
 
-/** Global objects that nobody replaces by what has getters. */
+/** Global objects that programs do not replace by objects with getters. */
 const plainGlobals: ReadonlySet<string> = new Set([
   'Math',
   'Number',
@@ -26,7 +26,7 @@ const plainGlobals: ReadonlySet<string> = new Set([
   'Symbol',
 ])
 
-/** What `object` is, told that the property of this member is read next. */
+/** `object`, after the runtime records which property is read next. */
 export function writePeek(lowering: CheckerLowering, object: Piece, node: Node): Rope {
   const { property } = node
   if (property.type === 'PrivateIdentifier' || node.object.type === 'Super') return rope`${object}`
@@ -34,14 +34,14 @@ export function writePeek(lowering: CheckerLowering, object: Piece, node: Node):
   if (of.type === 'MetaProperty') return rope`${object}`
   const name = globalName(of, lowering.analysis.bindingOf)
   if (name !== null && plainGlobals.has(name)) return rope`${object}`
-  // A key that has to be worked out is worked out once, where it stands.
+  // A computed key is evaluated once, where it stands.
   const again = property.type === 'Identifier' || property.type === 'Literal' || isWellKnownSymbol(property)
   if (node.computed && !again) return lowering.effect(rope`${object}`)
   const key: Piece = node.computed ? property : JSON.stringify(property.name)
   return rope`${lowering.names.runtime('peek')}(${object}, ${key})`
 }
 
-/** The operands of a node that it converts, and by which function of the runtime they go. */
+/** The operands that a node converts, each with the runtime function that converts it. */
 export function converted(node: Node): [operand: Node, by: string][] {
   switch (node.type) {
     case 'BinaryExpression': {
@@ -76,7 +76,7 @@ export function converted(node: Node): [operand: Node, by: string][] {
   }
 }
 
-/** False where the syntax says that the value is no object. */
+/** False if the syntax shows that the value is no object. */
 export function mayBeObject(node: Node): boolean {
   const value = bare(node)
   switch (value.type) {
@@ -93,7 +93,7 @@ export function mayBeObject(node: Node): boolean {
   }
 }
 
-/** What a pattern of names takes apart: the runtime looks at what it reads. */
+/** A value that a pattern of names destructures: the runtime checks the properties that it reads. */
 export function writeNamed(lowering: CheckerLowering, pattern: Node, value: Rope): Rope {
   if (isDeep(pattern)) return lowering.effect(value)
   if (pattern.type !== 'ObjectPattern') return value
@@ -102,7 +102,7 @@ export function writeNamed(lowering: CheckerLowering, pattern: Node, value: Rope
   return rope`${lowering.names.runtime('parts')}(${value}, ${JSON.stringify(names)})`
 }
 
-/** True when the pattern takes apart what it has taken out, or what is named only as it runs. */
+/** True if the pattern has nested patterns or computed keys. */
 function isDeep(pattern: Node): boolean {
   let found = false
   walk(pattern, node => {
@@ -114,10 +114,7 @@ function isDeep(pattern: Node): boolean {
   return found
 }
 
-/**
- * True when a part of a function, but not of those inside, runs code in a way that is told of only by its
- * being there.
- */
+/** True if a part of a function, functions inside excluded, runs code that the compiler cannot rewrite. */
 export function isOpaque(part: Node): boolean {
   let found = false
   walk(part, node => {

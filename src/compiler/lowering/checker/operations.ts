@@ -1,9 +1,6 @@
-/**
- * What in a program may be an operation on shared memory, and the number that the checker knows each kind by.
- */
+/** The operations on shared memory, and the number by which the checker knows each kind. */
 import { isWellKnownSymbol, bare, type Node } from '../../analysis/syntax.ts'
 
-/** The kinds of operations, as the checker numbers them. */
 export const plainRead = 0
 export const plainWrite = 1
 export const pause = 19
@@ -61,7 +58,7 @@ const memoryMethods: ReadonlySet<string> = new Set([
 
 const dataViewMethod: RegExp = /^[gs]et(?:Big)?(?:Int|Uint|Float)(?:8|16|32|64)$/
 
-/** The name of a method that, on shared memory, takes steps of its own; undefined for any other. */
+/** The name of a method that takes several steps on shared memory; undefined for any other. */
 export function memoryMethod(callee: Node): string | undefined {
   if (callee.type !== 'MemberExpression') return undefined
   if (callee.computed) {
@@ -73,7 +70,7 @@ export function memoryMethod(callee: Node): string | undefined {
   return memoryMethods.has(name) || dataViewMethod.test(name) ? name : undefined
 }
 
-/** `x[i]`, with a key that could be an index. */
+/** `x[i]` with a key that may be an index. */
 export function isIndexed(node: Node): boolean {
   if (!node.computed) return false
   const key = bare(node.property)
@@ -81,13 +78,13 @@ export function isIndexed(node: Node): boolean {
   return !isWellKnownSymbol(key)
 }
 
-/** `x.length` and `x.byteLength`, which change where x can grow. */
+/** `x.length` and `x.byteLength`, which change if `x` can grow. */
 export function isLength(node: Node): boolean {
   if (node.computed || node.property.type !== 'Identifier') return false
   return node.property.name === 'length' || node.property.name === 'byteLength'
 }
 
-/** The same of a member that is not of `super`. */
+/** The same, except for members of `super`. */
 export function isIndexedMember(node: Node): boolean {
   return node.type === 'MemberExpression' && node.object.type !== 'Super' && isIndexed(node)
 }

@@ -1,5 +1,5 @@
 /**
- * Destructuring: the elements that it reads are read before it, the elements that it writes are written at
+ * Destructuring. The elements that it reads are read before it; the elements that it writes are written at
  * its end.
  */
 import { Rope, rope } from '../../output/rope.ts'
@@ -9,12 +9,12 @@ import type { Context } from '../writer/context.ts'
 import { isIndexed, plainWrite } from './operations.ts'
 import { writeNamed } from './implicitcode.ts'
 
-/** What a destructuring takes apart: the elements of a view that it names are read before. */
+/** The value that a pattern destructures. The elements of a view that the pattern names are read first. */
 export function writeSource(lowering: CheckerLowering, pattern: Node, node: Node, cx: Context): Rope {
   return writeParts(lowering, pattern, node, lowering.node(node, cx))
 }
 
-/** What `whole` is, with the elements read that the pattern takes out of it, should it be a view. */
+/** `whole`, after the elements that the pattern needs are read, if it is a view. */
 export function writeParts(lowering: CheckerLowering, pattern: Node, node: Node, whole: Rope): Rope {
   if (!readsElements(pattern)) return writeNamed(lowering, pattern, whole)
   const site = lowering.site(node)
@@ -27,13 +27,13 @@ export function writeParts(lowering: CheckerLowering, pattern: Node, node: Node,
   const properties: Node[] = pattern.properties
   const all = properties.some(({ type }) => type === 'RestElement')
   const names = properties.filter(({ type }) => type !== 'RestElement').map(keyName)
-  // Which element a computed key names is known only inside the pattern, where nothing can stop.
+  // A computed key is known only inside the pattern, where nothing can stop.
   if (names.includes(null)) return lowering.effect(whole)
   const read = rope`(yield* ${lowering.names.runtime('fields')}(${site}, ${whole}, ${String(all)}, ${JSON.stringify(names)}))`
   return writeNamed(lowering, pattern, read)
 }
 
-/** A destructuring that assigns: what goes to shared memory goes there at its end, each an operation. */
+/** A destructuring assignment. Writes to shared memory happen at its end, each as an operation. */
 export function writeDestructuring(lowering: CheckerLowering, node: Node, pattern: Node, cx: Context): Rope {
   const frame = cx.frame!
   const whole = frame.take()
@@ -60,7 +60,7 @@ export function writeDestructuring(lowering: CheckerLowering, node: Node, patter
   return lowering.effect(made)
 }
 
-/** The members that a destructuring writes to are places. */
+/** Writes a pattern whose targets are members. */
 export function writePattern(lowering: CheckerLowering, node: Node, cx: Context): Rope {
   const made = new Rope()
   let reached = node.start
@@ -95,12 +95,11 @@ export function writePattern(lowering: CheckerLowering, node: Node, cx: Context)
   return made.add({ start: reached, end: node.end })
 }
 
-/** True for what takes a value apart. */
 export function isPattern({ type }: Node): boolean {
   return type === 'ArrayPattern' || type === 'ObjectPattern'
 }
 
-/** True when the pattern reads elements, not just named properties. */
+/** True if the pattern reads elements, not only named properties. */
 export function readsElements(pattern: Node): boolean {
   if (pattern.type === 'ArrayPattern') return true
   return (pattern.properties as Node[]).some(
@@ -111,7 +110,7 @@ export function readsElements(pattern: Node): boolean {
   )
 }
 
-/** True when the parameter uses one that comes after it, which is not there yet. */
+/** True if the parameter uses a later parameter, which is not set yet. */
 export function namesLater(param: Node, after: readonly Node[]): boolean {
   const names = new Set(after.flatMap(other => boundNames(other)).map(({ name }) => name))
   let found = false

@@ -8,7 +8,7 @@ import { unwatched } from '../../../../test/compiler/differential/unwatched.ts'
 import * as runtime from '../../runtime.ts'
 import { bodyStep } from '../../runtime/generator.ts'
 
-/** A checker with nothing to check: no memory is shared, and what is awaited is there at once. */
+/** A checker with nothing to check: no memory is shared, and awaited values are ready. */
 let awaited: unknown
 const checker = {
   ...runtime,
@@ -54,8 +54,8 @@ const checker = {
 }
 
 /**
- * What waits for real promises is the checker's own business; and the text of a function is not what its
- * author wrote.
+ * Programs that wait for real promises need the checker itself; and the text of a function is not the
+ * source's.
  */
 const files = programFiles().filter(file => !file.startsWith('async') && file !== 'texts.cjs')
 
@@ -64,7 +64,7 @@ const forms = files.flatMap(file => [
   { file, form: 'and counted', coverage: true },
 ])
 
-test.each(forms)('every program of $file does the same when it is $form', async ({ file, coverage }) => {
+test.each(forms)('every program of $file behaves the same when it is $form', async ({ file, coverage }) => {
   const source = readProgram(file)
   const { code, diagnostics } = compile(source, file, { mode: 'checker', coverage })
   expect(diagnostics.filter(({ code }) => code === 'internal')).toEqual([])

@@ -1,4 +1,4 @@
-/** Loops that tell the checker of each turn: one that leaves everything as it was need not be repeated. */
+/** Loops that report each turn to the checker, which need not repeat a turn without an effect. */
 import type { Func } from '../../analysis/functions.ts'
 import { type Rope, rope } from '../../output/rope.ts'
 import { contains, type Node } from '../../analysis/syntax.ts'
@@ -6,7 +6,7 @@ import type { CheckerLowering } from './checker.ts'
 import type { Context } from '../writer/context.ts'
 import { isOpaque } from './implicitcode.ts'
 
-/** A loop over what something comes to: each turn has an effect, and is told of all the same. */
+/** A loop over an iterable: each turn has an effect, and is reported too. */
 export function writeReportedLoop(
   lowering: CheckerLowering,
   node: Node,
@@ -21,7 +21,7 @@ export function writeReportedLoop(
   return rope`{ ${enter} ${written} }`
 }
 
-/** A `for`, a `while` or a `do`, with its labels before it. */
+/** A `for`, `while` or `do` loop, with its labels. */
 export function writeTurns(lowering: CheckerLowering, node: Node, cx: Context, labels: Rope): Rope {
   const entered = cx.frame!.take()
   const enter = `${entered} = ${lowering.names.runtime('loop')}(${lowering.site(node)});`
@@ -45,7 +45,7 @@ function writeTurning(lowering: CheckerLowering, node: Node, cx: Context, turn: 
   return rope`for (${init}; ${turn}${test}; ${update}) ${body}`
 }
 
-/** The variables that a turn of the loop may change and that the next one sees. */
+/** The variables that one turn of the loop may change and the next one reads. */
 function changing({ bindings }: CheckerLowering, loop: Node, func: Func): string[] {
   const names: string[] = []
   for (const binding of bindings) {
@@ -61,7 +61,7 @@ function changing({ bindings }: CheckerLowering, loop: Node, func: Func): string
   return names
 }
 
-/** A generator goes on: what it has in its variables may be something else than in the turn before. */
+/** A `yield` of a generator: after it, variables may have changed since the turn before. */
 export function writeYield(lowering: CheckerLowering, node: Node, cx: Context): Rope {
   const { names } = lowering
   if (node.delegate)

@@ -1,9 +1,9 @@
 /**
- * Calls that must not wait. The checker runs an async function to its end where it is called, which is what
- * happens if its promise is awaited there. Where it is not awaited, the function would run beside its caller:
+ * Calls that must not wait. The checker runs an async function to its end where it is called, which is right
+ * if the caller awaits the promise there. Otherwise the function would run concurrently with its caller:
  *
  *     const later = () => save()     // `save` is async, `later` is not
- *     later()                        // the caller goes on while `save` waits
+ *     later()                        // the caller continues while `save` waits
  *
  * So every call that is neither awaited nor returned compares how often its thread has waited before and
  * after (`unawaited` of the runtime), except calls of functions that cannot wait.
@@ -25,13 +25,13 @@ export class Waits {
     this.#names = names
   }
 
-  /** The steps of a call that is not awaited; `target` is the function where it is certain. */
+  /** The steps of a call that is not awaited; `target` is the function if it is certain. */
   watched(steps: Rope, target: Func | null): Rope {
     if (target !== null && !this.#mayWait(target)) return steps
     return rope`${this.#names.runtime('unawaited')}(${this.#names.runtime('waited')}(), ${steps})`
   }
 
-  /** True for an async function, and for one that returns the value of a call. */
+  /** True for an async function, and for a function that returns the value of a call. */
   #mayWait(func: Func): boolean {
     const known = this.#may.get(func)
     if (known !== undefined) return known

@@ -1,8 +1,8 @@
 /**
- * Writes the statements of a function that unwinds, in one of two ways. Without guards it can only start at
- * the beginning. With guards it can start at any place: `p` is the place that it is on its way to, or 0 when
- * it runs. Places are numbered in the order of the text, so a statement whose last place is 7 is passed over
- * when `p` is more than that.
+ * Writes the statements of a function that unwinds, in one of two ways. Without guards, the form starts at
+ * the beginning. With guards, it can start at any resume point: `p` is the point that it must reach, or 0
+ * while it runs normally. Resume points are numbered in the order of the text. So a statement whose last
+ * point is 7 is skipped if `p` is greater.
  */
 import { Rope, rope } from '../../output/rope.ts'
 import { contains, type Node } from '../../analysis/syntax.ts'
@@ -35,30 +35,28 @@ export class Emitter {
   readonly prefix: string
   readonly guards: boolean
   readonly slots: Slots
-  /** The most temporaries that were held at once. */
+  /** The highest number of temporaries in use. */
   temporaries = 0
-  /** How many places there are so far. */
+  /** The number of resume points so far. */
   resumePoints = 0
   #held = 0
   #labels = 0
   #out = new Rope()
   #simple = new Rope()
-  /** The loops around what is being written. */
+  /** The loops around the code that is being written. */
   readonly loops: Node[] = []
-  /** How many loops of the compiler's own are. */
+  /** The number of loops around it that the compiler added. */
   repeats = 0
 
-  /**
-   * Where the statement begins that is being written: what it reads may be read again after a place in it.
-   */
+  /** The start of the current statement: code after a resume point may read its variables again. */
   from = 0
-  /** Temporaries that have no value yet. */
+  /** Temporaries without a value so far. */
   readonly unset: Set<string> = new Set()
-  /** The variables of blocks that can be seen here. */
+  /** The block variables that are visible here. */
   readonly opened: Set<Variable> = new Set()
-  /** Variables of blocks that are saved. */
+  /** Saved variables of blocks. */
   readonly blocks: Set<string> = new Set()
-  /** Names that are saved at every place. */
+  /** Names that are saved at every resume point. */
   readonly always: string[] = []
 
   constructor(plan: Plan, prefix: string, guards: boolean, slots: Slots) {
@@ -76,7 +74,7 @@ export class Emitter {
     return `${this.prefix}k`
   }
 
-  // Temporaries are a stack: what a statement takes is free again after it.
+  // Temporaries are a stack: a statement releases the ones that it takes.
 
   take(): string {
     const name = `${this.prefix}${this.#held++}`
@@ -96,7 +94,7 @@ export class Emitter {
     return `${this.prefix}l${this.#labels++}`
   }
 
-  /** True in a form that goes on somewhere, for code that has run before it: no place comes before it. */
+  /** True in the second form for code before the first resume point: it has already run. */
   get hasRun(): boolean {
     return this.guards && !this.plan.single && this.resumePoints === 0 && !this.isRepeated
   }
@@ -106,12 +104,12 @@ export class Emitter {
     return this.loops.length > 0 || this.repeats > 0
   }
 
-  /** A statement that cannot stop. It ends with a semicolon or a brace. */
+  /** A statement that cannot suspend. It ends with a semicolon or a brace. */
   simple(statement: Rope): void {
     this.#simple.add(statement)
   }
 
-  /** A statement of the source begins here. */
+  /** Marks the start of a source statement. */
   anchor(start: number): void {
     this.#simple.add({ start, end: start })
   }
@@ -124,13 +122,13 @@ export class Emitter {
     this.#out.add(this.guards ? rope`if(!${this.p}){${statements}}` : statements)
   }
 
-  /** Text that takes care of places itself. */
+  /** Adds text that handles resume points itself. */
   add(text: Rope): void {
     this.flush()
     this.#out.add(text)
   }
 
-  /** What `write` writes, and the last place in it. */
+  /** The text that `write` writes, and the last resume point in it. */
   nested(write: () => void): { text: Rope; last: number } {
     this.flush()
     const out = this.#out
@@ -142,14 +140,14 @@ export class Emitter {
     return { text, last: this.resumePoints }
   }
 
-  /** A statement with places inside, up to `last`. */
+  /** A statement that contains resume points, up to `last`. */
   compound(statement: Rope, last: number): void {
     this.add(this.guards ? rope`if(${this.p}<=${String(last)})${statement}` : statement)
   }
 
   /**
-   * A place. `write` gives the statements that come to it, with the text that unwinds there; `target` is
-   * given what is sent when the place is entered again, as `given` says.
+   * A resume point. `write` returns the statements that lead to it and contain the text that unwinds there.
+   * On resumption, `target` gets the value or error that the resumer passes, as `given` says.
    */
   resumePoint(
     at: number,
@@ -175,21 +173,24 @@ export class Emitter {
   }
 
   /**
-   * Few places save what is alive at each. Where they are many, that text would keep the engine from putting
-   * the function into its callers: then all variables are saved, in one place.
+   * True if the function has many resume points. Few points save only the live variables of each. With many,
+   * that text would prevent the inlining of the function: then one list saves all variables.
    */
   get isCompact(): boolean {
     return this.plan.resumePoints > resumePointsFew
   }
 
-  /** What is saved, where `unwind` has led. */
+  /** The saved values, at the end of the form. */
   get savedText(): string {
     if (!this.isCompact) return `${this.prefix}v`
     const { blocks, prefix } = this
     return `[${this.slots.names.map(name => (blocks.has(name) ? `${prefix}b_${name}` : name)).join(',')}]`
   }
 
-  /** The statement that saves this place and leaves. `at` is the offset after which the variables matter. */
+  /**
+   * The statement that records this resume point and exits. Variables that are used after the offset `at` are
+   * saved.
+   */
   unwind(point: number, at: number): string {
     const values: (string | undefined)[] = []
     for (const name of this.always) values[this.slots.indexOf(name)] = name
@@ -209,7 +210,7 @@ export class Emitter {
     return `{${open}${prefix}p=${point};break ${prefix}o}`
   }
 
-  /** The variables that are in scope here and used after this offset, or again in a loop around it. */
+  /** The variables in scope that are used after this offset, or again in a loop around it. */
   *#live(at: number): Generator<Variable> {
     const from = Math.min(at, this.from)
     const { func, variables } = this.plan

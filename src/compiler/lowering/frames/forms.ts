@@ -1,6 +1,6 @@
 /**
- * A function that unwinds, written whole: in two forms, of which the second is made when it is needed, or in
- * one form with what closures share around it.
+ * Writes a whole function that unwinds: in two forms, of which the second is made on demand, or in one form
+ * inside the variables that closures share.
  */
 import { isTaskDirective } from '../../analysis/directive.ts'
 import type { Func } from '../../analysis/functions.ts'
@@ -16,10 +16,9 @@ import { varStatement, takePermission } from './permission.ts'
 import { isDerived, isLexical, type Plan } from './plan.ts'
 import type { Statements } from './statements/statements.ts'
 
-/** What both ways to write a body begin with. */
+/** The parts that both ways to write a body need. */
 interface Body {
   plan: Plan
-  /** Where the body stands. */
   cx: Context
   patterns: readonly Parameter[]
   isDirective(statement: Node): boolean
@@ -39,7 +38,7 @@ export function writeUnwinding(lowering: FramesLowering, plan: Plan, outer: Cont
   return rope`${head}{${strict}${text}}${{ start: node.body.end, end: node.end }}`
 }
 
-/** Where the body stands: its variables go by the names that the plan gives them. */
+/** The context of the body: its variables have the names of the plan. */
 function contextOf({ names }: FramesLowering, { func, variables, single }: Plan, outer: Context): Context {
   const available = func.self === null ? outer.available : outer.available.with(func)
   const readsCaptures = func.isArrow && outer.readsCaptures
@@ -64,8 +63,8 @@ function contextOf({ names }: FramesLowering, { func, variables, single }: Plan,
 }
 
 /**
- * Two forms: one that starts at the beginning, and inside of it, made when it is needed, one that starts
- * anywhere.
+ * Two forms. The first starts at the beginning. The second is inside it, is made on demand, and starts at any
+ * resume point.
  */
 function writeTwo(lowering: FramesLowering, { plan, cx, patterns, isDirective }: Body): Rope {
   const { func } = plan
@@ -124,12 +123,12 @@ function writeTwo(lowering: FramesLowering, { plan, cx, patterns, isDirective }:
   return rope`${start}${saved}${set}${prefix}o:{${text}${returns(node) ? '' : 'return;'}}return ${exitText(lowering, func, rope`${save}(${self},${prefix}p,${first.savedText},${again})`)};`
 }
 
-/** True when the body ends with its value, on whatever way it comes there. */
+/** True if every path through the body ends with a `return`. */
 function returns({ body }: Node): boolean {
   return body.type !== 'BlockStatement' || body.body.at(-1)?.type === 'ReturnStatement'
 }
 
-/** One form that starts anywhere, around which stands what closures share. */
+/** One form that starts at any resume point, inside the variables that closures share. */
 function writeSingle(lowering: FramesLowering, { plan, cx, patterns, isDirective }: Body): Rope {
   const { func } = plan
   const { node } = func
@@ -164,26 +163,23 @@ function writeSingle(lowering: FramesLowering, { plan, cx, patterns, isDirective
   return rope`${start}${functions}const ${again}=(${prefix}p,${prefix}v)=>{${inner}};return ${result};`
 }
 
-/** How a function leaves when it has saved its frame: a constructor in the way that its caller can bear. */
+/** How a function exits after it saved its frame; a constructor depends on its caller. */
 function exitText({ names }: FramesLowering, { kind }: Func, saved: Rope): Rope {
   return kind === 'constructor' ? rope`${names.runtime('left')}(${names.short}how, ${saved})` : saved
 }
 
-/**
- * A constructor that goes on gives its caller the object itself: the `new` that would have done so has
- * returned.
- */
+/** The second form of a constructor returns the object itself, because its `new` has already returned. */
 function buildingOf({ names }: FramesLowering, func: Func): string | undefined {
   if (func.kind !== 'constructor') return undefined
   return names.runtime(isDerived(func) ? 'derived' : 'based')
 }
 
-/** What a form that goes on ends with. */
+/** The end of a second form. */
 function endOf({ kind }: Func): string {
   return kind === 'constructor' ? 'return this;' : 'return;'
 }
 
-/** The functions that a body declares, which stand around its form, and what marks them. */
+/** The functions that a body declares, which are outside its form, and the code that marks them. */
 function writeFunctions(
   lowering: FramesLowering,
   statements: readonly Node[],
@@ -203,7 +199,7 @@ function writeFunctions(
   return { functions, marks }
 }
 
-/** The variables that stand around the form; parameters and functions declare themselves. */
+/** The variables outside the form, without parameters and functions, which declare themselves. */
 function sharedVariables({ names, analysis }: FramesLowering, { func, variables }: Plan): string[] {
   const all = [...variables.values()]
   const declared = new Set<string>()
@@ -227,7 +223,7 @@ function* namedParameters({ params }: Node): Generator<string> {
   }
 }
 
-/** The variables that live in the form that runs. */
+/** The variables that live inside the form. */
 function slotVariables({ variables }: Plan): string[] {
   return [...variables.values()].filter(({ storage }) => storage === 'slot').map(({ name }) => name)
 }
@@ -236,12 +232,12 @@ function temporariesOf({ temporaries, prefix }: Statements): string[] {
   return Array.from({ length: temporaries }, (_, index) => `${prefix}${index}`)
 }
 
-/** The variables by which a form hands out what blocks declare. */
+/** The variables through which a form saves block variables. */
 function blockVariables({ blocks, prefix }: Statements): string[] {
   return [...blocks].map(name => `${prefix}b_${name}`)
 }
 
-/** A variable as a form that goes on declares it: with the value that was saved. */
+/** A variable as the second form declares it: with its saved value. */
 function restoring(name: string, slots: Slots, prefix: string): string {
   return slots.has(name) ? `${name}=${prefix}v[${slots.indexOf(name)}]` : name
 }

@@ -1,4 +1,4 @@
-/** What functions that unwind are, beyond doing the same as plain ones: the differential suites show that. */
+/** Properties of functions that unwind. The differential suites show that they behave like plain ones. */
 import { afterEach, describe, expect, test } from 'vitest'
 import {
   coroutineOf,
@@ -135,7 +135,7 @@ describe('a function that unwinds', () => {
     expect(preemptEverywhere(others, []).value).toEqual([...expected, 3])
   })
 
-  test('takes no permission from what it happens to be given', () => {
+  test('takes no permission from an ordinary argument', () => {
     const { up, fib } = load(
       `'use task'\nexport function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }\nexport const up = list => list.map(fib)`,
     )
@@ -145,7 +145,7 @@ describe('a function that unwinds', () => {
   })
 
   test.each(['frames', 'generator'] as const)(
-    'is carried by what plain code binds, at the top of a module and in a constructor: %s',
+    'stays resumable when plain code binds it, at the top of a module and in a constructor: %s',
     lowering => {
       const { bound, total, run, plain, broken } = load(
         `'use task'
@@ -224,7 +224,7 @@ describe('a function that unwinds', () => {
     }
   })
 
-  test('carries a twin for generators that call it', () => {
+  test('has a twin for generators that call it', () => {
     const { fib } = load(`'use task'\nexport function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }`)
     setSafepointFlag(raised, 0)
     const made = (fib as never as { [twin]: (n: number) => Generator<number, number> })[twin](6)
@@ -245,7 +245,7 @@ describe('a function that unwinds', () => {
     expect(value).toBe('a3b612')
   })
 
-  test('goes on in the middle of loops, blocks and handlers, with what closures share', () => {
+  test('continues in the middle of loops, blocks and handlers, with the variables that closures share', () => {
     const { run } = load(
       `
       'use task'
@@ -275,7 +275,7 @@ describe('a function that unwinds', () => {
     expect(preemptions).toBeGreaterThan(10)
   })
 
-  test('looks at its safepoint however few of the calls in a loop do, and whatever the loop runs over', () => {
+  test('has a safepoint in a loop even if few of its calls have one, for any iterable', () => {
     const { run } = load(`
       'use task'
       const box = { short(x) { return x + 1 } }
@@ -304,14 +304,14 @@ describe('a function that unwinds', () => {
       'by what it is given',
       'const step = (f, n) => n === 0 ? 0 : f(f, n - 1); export const run = n => step(step, n)',
     ],
-  ])('looks at its safepoint where it comes around to itself %s', (_, body) => {
+  ])('has a safepoint if it leads back to itself %s', (_, body) => {
     const { run } = load(`'use task'\n${body}`)
     const { value, preemptions } = preemptEverywhere(run, [100])
     expect(value).toBe(0)
     expect(preemptions).toBeGreaterThan(40)
   })
 
-  test('leaves iterators open and `finally` alone when it is suspended', () => {
+  test('closes no iterator and runs no `finally` when it is suspended', () => {
     const log: string[] = []
     const { run } = load(
       `
@@ -338,7 +338,7 @@ describe('a function that unwinds', () => {
 })
 
 describe('a stop', () => {
-  test('deep in a recursion is entered again at its innermost call alone', () => {
+  test('deep in a recursion continues at its innermost call only', () => {
     const { descend } = load(`
       'use task'
       function tick(i) { return i < 0 ? tick(i + 1) : i & 1 }
@@ -354,14 +354,14 @@ describe('a stop', () => {
     let stops = 0
     for (let finished = coroutine.start(); !finished; finished = coroutine.resume()) {
       stops++
-      // Plain data until it is returned to: nobody above has run.
+      // The frames are plain data until control returns to them: no caller has run.
       if (stops < 500) expect(seen).toEqual([])
     }
     expect(coroutine.result).toBe(100)
     expect(seen).toEqual(Array.from({ length: 500 }, (_, i) => i + 1))
   })
 
-  test('makes room: a recursion a million deep completes when it is preempted on the way', () => {
+  test('empties the stack: a recursion a million deep completes if it is preempted', () => {
     const { sum } = load(`'use task'\nexport function sum(n) { return n === 0 ? 0 : 1 + sum(n - 1) }`)
     const coroutine = coroutineOf(sum, [1_000_000])
     setSafepointFlag(raised, 0)
@@ -370,14 +370,14 @@ describe('a stop', () => {
     expect(coroutine.result).toBe(1_000_000)
   })
 
-  test('that never comes leaves a recursion to the engine, which refuses it as ever', () => {
+  test('that never happens leaves a deep recursion to the engine, which throws as usual', () => {
     const { sum } = load(`'use task'\nexport function sum(n) { return n === 0 ? 0 : 1 + sum(n - 1) }`)
     const coroutine = coroutineOf(sum, [10_000_000])
     expect(coroutine.start()).toBe(true)
     expect(coroutine.result).toBeInstanceOf(RangeError)
   })
 
-  test('can be thrown into: the error arrives where the function stood', () => {
+  test('can be resumed with an error, which is thrown at the resume point', () => {
     const { run } = load(`
       'use task'
       function spin() { for (let i = 0; ; i++) tick(i) }
@@ -392,7 +392,7 @@ describe('a stop', () => {
   })
 })
 
-test('long lists are gone through by plain callbacks and by those that unwind, stop by stop', () => {
+test('long lists are iterated by plain callbacks and by callbacks that unwind, with stops', () => {
   const { run } = load(`
     'use task'
     const slow = x => x < 0 ? slow(x + 1) : x
@@ -433,7 +433,7 @@ describe('which lowering', () => {
   const formsOf = (source: string, options: CompileOptions = {}): Record<string, string | undefined> =>
     Object.fromEntries(compile(source, 'a.js', options).stats.map(({ name, lowering }) => [name, lowering]))
 
-  test('a directive names, comes before what the caller of the compiler says', () => {
+  test('a directive names has precedence over the option', () => {
     const source = `
       export function a() { 'use task'; for (;;) a() }
       export function b() { 'use task generator'; for (;;) b() }
@@ -448,7 +448,7 @@ describe('which lowering', () => {
     expect(formsOf(`'use task generator'\nexport function a() { for (;;) a() }`)).toEqual({ a: 'generator' })
   })
 
-  test('is a generator where a function does nothing but block', () => {
+  test('is a generator for a function that only blocks', () => {
     const source = `
       'use task'
       import { sleep, wait } from 'heddle'
@@ -458,13 +458,13 @@ describe('which lowering', () => {
     expect(formsOf(source)).toMatchObject({ clock: 'generator', both: 'frames' })
   })
 
-  test('is a generator where unwinding cannot follow, and the reason is told', () => {
+  test('is a generator for code that cannot unwind, with the reason', () => {
     const { stats } = compile(`export function f(g) { 'use task'; const { a = g() } = {}; return a }`, 'a.js')
     expect(stats[0]).toMatchObject({ form: 'twin', lowering: 'generator' })
-    expect(stats[0]!.why).toContain('a pattern can stop')
+    expect(stats[0]!.why).toContain('a pattern can suspend')
   })
 
-  test('does not matter to who calls whom: each calls the other and is preempted inside', () => {
+  test('does not matter to calls: functions of both kinds call each other and are preempted inside', () => {
     const { a } = load(`
       'use task'
       export function a(n) { 'use task frames'; return n <= 0 ? 0 : 1 + b(n - 1) }
@@ -475,7 +475,7 @@ describe('which lowering', () => {
   })
 })
 
-test('a function that unwinds bears its mark under a symbol that nobody sees', () => {
+test('a function that unwinds has its mark under a symbol that is not enumerable', () => {
   const { make } = load(`'use task'\nexport function make() { return { run() { for (;;) return make() } } }`)
   const made = make() as { run: (() => unknown) & { [itself]?: unknown } }
   expect(made.run[itself]).toBe(made.run)

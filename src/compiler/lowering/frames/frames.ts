@@ -1,10 +1,10 @@
 /**
- * The second lowering: a function unwinds. It is a plain function that looks, after each call that may
- * suspend, whether the task is being suspended; if so it saves its variables and its place, and returns. A
- * second form of it can start at such a place. See docs/compiler.md.
+ * The frames lowering: a function unwinds. After each call that may suspend, it checks whether the task is
+ * being suspended. If so, it saves its variables and its resume point, and returns. Its second form can start
+ * at such a point. See docs/compiler.md.
  *
- * Generator functions, async functions and what is better left to generators are made as in the first
- * lowering; the two call each other.
+ * Generator functions, async functions and some other functions use the generator lowering; functions of both
+ * kinds call each other.
  */
 import { AccessorUses } from '../../analysis/accessors.ts'
 import type { Analysis } from '../../analysis/analysis.ts'
@@ -28,7 +28,7 @@ import type { LoweringOptions } from '../generator/generator.ts'
 import { recursiveOf } from './recursion.ts'
 
 interface FramesOptions extends LoweringOptions {
-  /** Which of the two a function is made by. */
+  /** The lowering of a function. */
   choose(func: Func): 'frames' | 'generator'
 }
 
@@ -54,7 +54,7 @@ export class FramesLowering extends StripLowering {
     return true
   }
 
-  /** Why the function is made a generator, or null when it is not. */
+  /** Why the function becomes a generator, or null if it unwinds. */
   whyGenerator(func: Func): string | null {
     const plan = this.#planOf(func)
     return typeof plan === 'string' ? plan : null
@@ -65,7 +65,7 @@ export class FramesLowering extends StripLowering {
     if (plan === undefined) {
       plan =
         this.#choose(func) === 'generator'
-          ? 'it was asked for, it does nothing but block, or it is loops in loops that nobody in its file calls'
+          ? 'the directive or the option asks for it, it only blocks, or it is a loop nest that its file does not call'
           : planOf(func, {
               analysis: this.analysis,
               prefix: this.names.short,
@@ -124,7 +124,7 @@ export class FramesLowering extends StripLowering {
   }
 
   /**
-   * A module that imports its neighbours may be called by them before it has run: it has no constants then.
+   * If a module imports its neighbours, they may call it before it has run: then its constants are not set.
    */
   override get fixesImports(): boolean {
     return this.analysis.program.body.every(
@@ -160,7 +160,7 @@ export class FramesLowering extends StripLowering {
     return super.node(node, cx)
   }
 
-  /** True in a function that unwinds: its `var`s have been declared at its beginning. */
+  /** True in a function that unwinds: its `var`s are declared at its beginning. */
   #movesVariables({ func, attach }: Context): boolean {
     return attach === 'all' && this.isItself(func)
   }
@@ -182,15 +182,15 @@ export class FramesLowering extends StripLowering {
     return parts.length === 0 ? rope`;` : rope`;(${text});`
   }
 
-  /** A pattern as it is assigned to. */
+  /** A pattern as an assignment target. */
   #assigned(id: Node, cx: Context): Rope {
     if (id.type === 'Identifier') return rope`${this.renamed(id, cx) ?? id.name}`
     return patternText(this.statements(cx.func, cx, false, new Slots()), id)
   }
 
   /**
-   * What writes the statements of a function that unwinds; with `guards`, as a form that can start at any
-   * place.
+   * The writer for the statements of a function that unwinds; with `guards`, it can start at any resume
+   * point.
    */
   statements(func: Func, cx: Context, guards: boolean, slots: Slots): Statements {
     const plan = this.#planOf(func) as Plan
@@ -198,7 +198,7 @@ export class FramesLowering extends StripLowering {
     return new Loops(plan, this.names.short, guards, slots, this.#host, cx, this.#recursive.has(func))
   }
 
-  /** The parameter for which callers of the function may vouch. */
+  /** The parameter that callers of the function may fill with an unmarked function. */
   calledParameter(func: Func): CalledParameter | null {
     let found = this.#calledParameters.get(func)
     if (found === undefined) {
@@ -209,7 +209,7 @@ export class FramesLowering extends StripLowering {
     return found
   }
 
-  /** True when the function takes its permission to unwind as an argument, or calls one that may. */
+  /** True if the function takes its permission to unwind as an argument, or calls a function that does. */
   passesPermission(func: Func): boolean {
     return passesPermission(func, target => this.isItself(target))
   }

@@ -1,4 +1,4 @@
-/** The one thing that the emitter of a function that unwinds knows of the lowering that it writes for. */
+/** The lowering as the emitter of a function that unwinds sees it. */
 import type { Analysis } from '../../analysis/analysis.ts'
 import { constructorOf, constructStops, superStops } from '../../analysis/construct.ts'
 import type { Call, Func } from '../../analysis/functions.ts'
@@ -12,29 +12,27 @@ import { isSmall } from '../loops/weight.ts'
 import { permissionIndex } from './permission.ts'
 import { isSeenByCalleeOnly, type CalledParameter } from './unmarkedarguments.ts'
 
-/** Where the strips of a loop get the names that they need. */
+/** The source of names for the strips of a loop. */
 export interface Temporaries {
   take(): string
   label(): string
 }
 
-/** What the emitter asks. */
 export interface Host {
   readonly source: string
-  /** The variable that each name means. */
   readonly bindings: Analysis['bindingOf']
-  /** A node that cannot stop, as it stands. */
+  /** A node that cannot suspend, written as it is. */
   node(node: Node, cx: Context): Rope
   runtime(name: string): string
   callOf(node: Node): Call | undefined
   staysPlain(call: Call): boolean
-  /** True for `new` of something that may unwind. */
+  /** True if `new` may run a constructor that unwinds. */
   constructStops(node: Node): boolean
-  /** True for a read, or an assignment, that may call an accessor which unwinds. */
+  /** True for a read or an assignment that may call an accessor which unwinds. */
   mayAccess(node: Node): boolean
-  /** True for `super(…)` of something that may unwind. */
+  /** True if `super(…)` may unwind. */
   superStops(call: Call): boolean
-  /** The function of this file that `new` runs and that unwinds; null: perhaps another. */
+  /** The function of this file that `new` runs and that unwinds; null if it may be another. */
   constructed(node: Node, cx: Context): Func | null
   /** How a call of this known function is made. */
   wayTo(target: Func, cx: Context): 'frames' | 'generator' | 'unknown'
@@ -42,44 +40,43 @@ export interface Host {
   privateTarget(callee: Node, cx: Context): Func | null
   privateName(name: string): string
   isFrames(func: Func): boolean
-  /** After how many arguments the function takes its permission as one more; null: it does not. */
+  /** The index of the argument by which the function takes its permission; null if it takes none. */
   permissionIndex(func: Func): number | null
-  /** True when the function takes its permission as an argument, or calls one that does. */
+  /** True if the function takes its permission as an argument, or calls a function that does. */
   passesPermission(func: Func): boolean
   spreadStops(node: Node): boolean
-  /** What the engine says where what is spread is no list. */
+  /** The engine's message if the spread value is not iterable. */
   spreadText(node: Node): string
-  /** The parameter for which callers of the function may vouch. */
+  /** The parameter that callers of the function may fill with an unmarked function. */
   calledParameter(func: Func): CalledParameter | null
-  /** A function that unwinds, as it is made but without its mark; null for any other. */
+  /** A function that unwinds, without its mark; null for any other. */
   unmarked(node: Node, cx: Context): Rope | null
-  /** The same; null also for one that its own code shows to others. */
+  /** The same; null also if its own code exposes it. */
   unmarkedForCallee(node: Node, cx: Context): Rope | null
   renamed(node: Node, cx: Context): string | undefined
-  /** A function or class without a name, which takes that of the variable it is given to. */
+  /** An anonymous function or class, which takes the name of the variable that it is assigned to. */
   named(value: Node, id: Node, cx: Context): Rope
-  /** The same, which takes this name. */
+  /** The same, with this name. */
   namedAs(value: Node, name: string, cx: Context): Rope
-  /** The same, which takes the name that this temporary holds. */
+  /** The same, with the name that this temporary holds. */
   namedBy(value: Node, key: string, cx: Context): Rope
-  /** How many turns a strip of the loop has; null when it must not be run in strips. */
+  /** How many turns a strip of the loop has; null if it must not run in strips. */
   turnsInStrip(node: Node, labels: Node[]): number | null
   /** The loop in strips, with `safepoint` between them and without its init. */
   strips(node: Node, labels: Node[], cx: Context, safepoint: string, temporaries: Temporaries): Rope
   /** How many turns a strip has. */
   readonly strip: number
   bindingOf(id: Node): Binding | null | undefined
-  /** What of a list of statements can be called by name. */
+  /** The functions of a statement list that can be called by name. */
   availableIn(statements: readonly Node[], cx: Context): Context['available']
-  /** True for a loop in which every call that may take long is of a function that has safepoints. */
+  /** True for a loop in which every call that may run long is of a function with safepoints. */
   callsHaveSafepoints(node: Node): boolean
-  /** True for a loop over what is plainly a short list, which needs no safepoint. */
+  /** True for a loop over a list that is clearly short, which needs no safepoint. */
   isShortBody(node: Node): boolean
   /** A function declared in a block, as a value with its mark. */
   functionValue(node: Node, cx: Context): Rope
 }
 
-/** The lowering as the emitter sees it. */
 export function hostOf(lowering: FramesLowering): Host {
   return {
     source: lowering.source,
@@ -114,7 +111,7 @@ export function hostOf(lowering: FramesLowering): Host {
     namedAs: (value, name, cx) => lowering.namedAs(value, name, cx),
     namedBy: (value, key, cx) => writeNamedBy(lowering, bare(value), key, cx),
     bindingOf: id => lowering.analysis.bindingOf.get(id),
-    // A generator made in a block has no name of its own there: it is found by what its function carries.
+    // A generator made in a block has no name of its own there: calls find it through its function.
     availableIn: (statements, cx) =>
       lowering.availableIn(
         [
@@ -148,7 +145,7 @@ function unmarked(lowering: FramesLowering, node: Node, cx: Context): Rope | nul
   return lowering.isItself(func) && lowering.attachesTwin(func, cx) ? lowering.plain(node, func, cx) : null
 }
 
-/** True when all that a turn of the loop calls is of this file, or brief. */
+/** True if every function that a turn of the loop calls is in this file or brief. */
 function callsHaveSafepoints(lowering: FramesLowering, loop: Node): boolean {
   let all = true
   walk(loop, node => {

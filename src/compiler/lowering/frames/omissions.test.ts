@@ -1,6 +1,6 @@
 /**
- * What keeps compiled code short and quick, as far as its text and its counts show it: times are in
- * bench/compiler.ts.
+ * Omissions that keep compiled code short and fast, as its text and counts show. bench/compiler.ts measures
+ * times.
  */
 import { afterEach, describe, expect, test } from 'vitest'
 import { setSafepointFlag } from '../../../coroutine/core/coroutine.ts'
@@ -26,7 +26,7 @@ function plainOnes(source: string, whole: boolean): string[] {
     .map(({ name }) => name)
 }
 
-describe('what cannot run long', () => {
+describe('a function that cannot run long', () => {
   const source = `
     export const rotate = (word, by) => (word << by) | (word >>> (32 - by))
     export class Vector {
@@ -45,7 +45,7 @@ describe('what cannot run long', () => {
   })
 })
 
-describe('a call that ends a function', () => {
+describe('a tail call', () => {
   const source = `
     'use task'
     export function outer(list, pick) { return pick ? inner(list) : list.map(x => twice(x)) }
@@ -56,7 +56,7 @@ describe('a call that ends a function', () => {
     export function first(lists) { for (const list of lists) return inner(list) }
     export function chosen(list) { return list && (inner(list), inner([...list, 1])) }`
 
-  test('has no second form to enter: nothing is left to do behind it', () => {
+  test('needs no second form: nothing is left to do after it', () => {
     const { code } = compile(
       `'use task'\nexport const f = g => h(g)\nfunction h(g) { g(); return g() }`,
       'a.js',
@@ -66,7 +66,7 @@ describe('a call that ends a function', () => {
     expect(after).toContain('$s(')
   })
 
-  test('gives its value, or its error, to the caller of the function, however often it is stopped', () => {
+  test('passes its value or its error to the caller of the function, after any number of stops', () => {
     const made = load(source)
     const list = [3, 4, 5]
     const expected = new Map<string, [unknown[], unknown]>([
@@ -84,17 +84,15 @@ describe('a call that ends a function', () => {
   })
 })
 
-test('a safepoint that may not unwind counts on while a preemption is pending', () => {
+test('a safepoint that may not unwind keeps counting while a preemption is pending', () => {
   setSafepointFlag(raised, 0)
   frames.left = -1
   expect(lookInTime(0)).toBe(false)
   expect(frames.left).toBeGreaterThan(1)
 })
 
-describe('the time and the text that compiling takes', () => {
-  /**
-   * So many functions, each of which calls others and is made inside of one that shares a variable with all.
-   */
+describe('the time of compilation and the size of its output', () => {
+  /** This many functions, which call each other inside one that shares a variable with all. */
   const nest = (count: number): string =>
     `'use task'\nexport function all(list) { let shared = 0\n${Array.from(
       { length: count },
@@ -102,7 +100,7 @@ describe('the time and the text that compiling takes', () => {
         `function f${i}(x) { for (const y of list) { shared += f${(i * 7) % count}(y, x => g(x + ${i})) } return shared }`,
     ).join('\n')}\nfunction g(x) { return x }\nreturn f0(1) }`
 
-  test('grow with the source and not faster', () => {
+  test('grow linearly with the source', () => {
     const few = compile(nest(50), 'a.js', { sourcemap: false }).code.length
     const many = compile(nest(800), 'a.js', { sourcemap: false }).code.length
     expect(many / few).toBeLessThan(17)
@@ -120,7 +118,7 @@ describe('the time and the text that compiling takes', () => {
 })
 
 describe('`call` and `apply`', () => {
-  test('let what they call unwind, with its receiver and its arguments', () => {
+  test('let their callee unwind, with its receiver and its arguments', () => {
     const source = `
       'use task'
       function Base() { this.initialize.apply(this, arguments) }
@@ -139,7 +137,7 @@ describe('`call` and `apply`', () => {
     expect(preemptions).toBeGreaterThan(20)
   })
 
-  test('are those of the function, where it has its own', () => {
+  test('are those of the function if it has its own', () => {
     const source = `
       'use task'
       export function run(fn) { return [fn.call(1, 2), (function () { return fn.apply(3, arguments) })(4)] }`

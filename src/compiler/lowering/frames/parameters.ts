@@ -1,6 +1,6 @@
 /**
- * The parameters of a function that unwinds. What is more than a name is set in the body: code of others may
- * run there.
+ * The parameters of a function that unwinds. A parameter with a pattern or a default is set in the body,
+ * because it may run other code.
  */
 import type { Func } from '../../analysis/functions.ts'
 import { join, type Piece, Rope, rope } from '../../output/rope.ts'
@@ -11,13 +11,13 @@ import { patternText } from './expressions/patterns.ts'
 import { permissionIndex } from './permission.ts'
 import type { Statements } from './statements/statements.ts'
 
-/** A parameter that the body sets, and the name that the function takes it by. */
+/** A parameter that the body sets, and the name by which the function receives it. */
 export interface Parameter {
   pattern: Node
   from: string
 }
 
-/** Everything before the body, and the parameters that are left for it to set. */
+/** Everything before the body, and the parameters that the body must set. */
 export function writeHead(
   { names, source }: FramesLowering,
   node: Node,
@@ -54,7 +54,7 @@ export function writeHead(
   return { head: made.add({ start: params.at(-1)!.end, end }), patterns }
 }
 
-/** The statements that set what the parameters name. */
+/** The statements that set these parameters. */
 export function writeParameters(
   lowering: FramesLowering,
   statements: Statements,
@@ -90,7 +90,7 @@ export function writeParameters(
   return made
 }
 
-/** What cannot be taken apart is refused in the engine's own words: those of a parameter. */
+/** A value that cannot be destructured gets the engine's own message for a parameter. */
 function refusal(pattern: Node, from: string, source: string): string {
   if (pattern.type === 'ArrayPattern') {
     return `if (${from} == null || !(Symbol.iterator in Object(${from}))) (([]) => {})(${from}); `

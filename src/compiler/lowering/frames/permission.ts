@@ -1,22 +1,22 @@
 /**
- * The permission to unwind. Only a caller that looks at the flag after its call may let what it calls unwind,
- * so each function takes its permission first of all: from `frames.ok`, which it clears, or as one argument
- * more.
+ * The permission to unwind. Only a caller that checks `frames.u` after its call may permit its callee to
+ * unwind. So each function takes its permission first: from `frames.ok`, which it clears, or as an extra
+ * argument.
  */
 import type { Func } from '../../analysis/functions.ts'
 import { bare, type Node, walk } from '../../analysis/syntax.ts'
 import type { FramesLowering } from './frames.ts'
 
 /**
- * What a function does first: it takes its permission. A `var` costs the engine no code, where a `let` does.
+ * The first statement of a function: it takes its permission. A `var` needs no code to initialize; a `let`
+ * does.
  */
 export function takePermission(lowering: FramesLowering, func: Func, variables: readonly string[]): string {
   const { short: prefix } = lowering.names
   const frames = lowering.names.runtime('frames')
   const taken = lowering.passesPermission(func) ? `${frames}.ok===0?void 0:${frames}` : `${frames}.ok`
   const handed = permissionIndex(func) !== null
-  // A constructor may be called by `super`, which it leaves in another way. What it calls itself is called as
-  // ever.
+  // A constructor may be called by `super`, which it exits in another way. Its own calls are as usual.
   const isBuilder = func.kind === 'constructor'
   const own = isBuilder
     ? [
@@ -31,12 +31,13 @@ export function takePermission(lowering: FramesLowering, func: Func, variables: 
 }
 
 /**
- * After how many arguments a function takes its permission as one more: where it is called by name, and
- * nothing can tell. It has no `arguments`, and nothing that gathers the rest.
+ * After how many arguments a function takes its permission as an extra one, or null. The function must be
+ * called only by name, so that no code observes the argument. It must not use `arguments` or a rest
+ * parameter.
  */
 export function permissionIndex(func: Func): number | null {
   const { node } = func
-  // Where a loop is what takes the time, a call more or less costs nothing.
+  // If a loop takes most of the time, the cost of the call does not matter.
   if (!isCalledByName(func) || (func.loops.length > 0 && !func.recursive)) return null
   const params = (node.params as Node[]).filter(
     param => !(param.type === 'Identifier' && param.name === 'this'),
@@ -59,8 +60,8 @@ function isCalledByName(func: Func): boolean {
 const seen = new WeakMap<Node, Set<string>>()
 
 /**
- * True when a private method is used as a value: its `length` can be read, and the compiler's parameter must
- * not count.
+ * True if a private method is used as a value: then its `length`, which must not count the extra parameter,
+ * can be read.
  */
 function isUsedAsValue({ holder, owner }: Func): boolean {
   if (owner === null) return true
@@ -85,8 +86,8 @@ function isUsedAsValue({ holder, owner }: Func): boolean {
 }
 
 /**
- * True when the function takes its permission as an argument, or calls one that may: then it is the object
- * itself.
+ * True if the function takes its permission as an argument, or calls a function that does: then it is the
+ * object `frames`.
  */
 export function passesPermission(func: Func, unwinds: (target: Func) => boolean): boolean {
   if (permissionIndex(func) !== null) return true
@@ -96,10 +97,7 @@ export function passesPermission(func: Func, unwinds: (target: Func) => boolean)
   })
 }
 
-/**
- * The statement that declares variables, if there are any. A `var` costs the engine no code, where a `let`
- * does.
- */
+/** The statement that declares variables, or ''. A `var` needs no code to initialize; a `let` does. */
 export function varStatement(variables: readonly string[]): string {
   return variables.length > 0 ? `var ${variables.join(',')};` : ''
 }

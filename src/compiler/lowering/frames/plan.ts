@@ -1,6 +1,6 @@
 /**
- * What becomes of one function that is to unwind: where it can stop, in how many forms it is written, and
- * where its variables live. Some code is better left to generators; then the plan is the reason.
+ * The plan for a function that unwinds: where it can suspend, in how many forms it is written, and where its
+ * variables live. If the function should be a generator instead, the plan is the reason.
  */
 import type { Analysis } from '../../analysis/analysis.ts'
 import type { Func } from '../../analysis/functions.ts'
@@ -19,16 +19,16 @@ import { reasonAgainst } from './refusals.ts'
 
 /**
  * Where a variable lives.
- *   slot   in the form that runs; saved when it unwinds, and set again in the form that goes on
- *   entry  around the form that runs, where closures share it
- *   block  in its block of the form that runs, a new one in each turn, where closures share it; saved as it is
+ *   slot   in the running form; saved on unwinding, and restored in the second form
+ *   entry  outside the running form, where closures share it
+ *   block  in its block of the running form, new in each turn, where closures share it; saved as it is
  */
 export interface Variable {
   readonly binding: Binding
   readonly storage: 'slot' | 'entry' | 'block'
   readonly name: string
   /**
-   * Closures share what changes: the variable holds a box. An early one may be looked at before its
+   * If closures share a variable that changes, it holds a box. A closure may read an early one before its
    * declaration.
    */
   readonly box: 'box' | 'early' | null
@@ -38,11 +38,14 @@ export interface Variable {
 
 export interface Plan {
   readonly func: Func
-  /** Nodes that can stop, and all that contain one. */
+  /** Nodes that can suspend, and all nodes that contain one. */
   readonly stopping: ReadonlySet<Node>
-  /** About how many places it has. */
+  /** The approximate number of resume points. */
   readonly resumePoints: number
-  /** One form that can start anywhere; else two, of which the first can only start at the beginning. */
+  /**
+   * True for one form that can start at any resume point; false for two, of which the first starts at the
+   * beginning.
+   */
   readonly single: boolean
   readonly variables: ReadonlyMap<Binding, Variable>
   /** By the node whose scope declares them. */
@@ -57,27 +60,26 @@ interface Questions {
 }
 
 /**
- * True when the form that goes on is an arrow inside the first one: it has `this`, `super` and the rest from
- * there. A derived constructor has no `this` yet when it begins, and nothing but an arrow can call `super`
- * for it.
+ * True if the second form is an arrow inside the first, which shares `this`, `super` and the rest. A derived
+ * constructor begins without `this`, and only an arrow can call `super` for it.
  */
 export function isLexical(func: Func): boolean {
   return func.isArrow || (func.kind === 'constructor' && (func.usesSuper || isDerived(func)))
 }
 
-/** True for the constructor of a class that extends another. */
+/** True for the constructor of a derived class. */
 export function isDerived({ kind, owner }: Func): boolean {
   return kind === 'constructor' && owner!.superClass !== null
 }
 
-/** A plan, or why the function is better made a generator. */
+/** A plan, or the reason why the function should be a generator. */
 export function planOf(func: Func, questions: Questions): Plan | string {
   if (func.isAsync || func.isGenerator) return 'it is a generator or async itself'
   const planner = new Planner(func, questions)
   return planner.plan()
 }
 
-/** More text than this is not written twice. */
+/** Functions inside that have more text than this are not written twice. */
 const innerSizeMost = 300
 
 class Planner {
@@ -105,7 +107,7 @@ class Planner {
     const variables = new Map<Binding, Variable>()
     const taken = this.#outerNames()
     const scopes = [...(this.#questions.analysis.scopesIn.get(func) ?? [])]
-    // The function's own scope first: its names stay.
+    // The function's own scope comes first, so that its names stay.
     scopes.sort(([left], [right]) => (left === func.node ? -1 : right === func.node ? 1 : 0))
     for (const [owner, scope] of scopes) {
       if (!this.#isWritten(owner)) continue
@@ -123,8 +125,8 @@ class Planner {
   }
 
   /**
-   * True when the functions that are made inside are small, and share nothing that changes: they can be
-   * written twice.
+   * True if the functions inside are small and share no variable that changes: then they can be written
+   * twice.
    */
   #canBeTwo(): boolean {
     const func = this.#func
@@ -148,12 +150,12 @@ class Planner {
     return true
   }
 
-  /** Fills in what can stop; true when the node does. */
+  /** Records the nodes that can suspend; true if this node can. */
   #mark(node: Node): boolean {
     if (isFunction(node)) return false
     let stops = this.#questions.canStop(node)
     if (stops || isLoop(node)) this.#places++
-    // A function that is made on the spot may be called in a loop that stands there.
+    // A function in the argument list may be called in a loop that replaces the call.
     if (stops && node.type === 'CallExpression' && node.arguments.some(isFunction)) this.#places++
     if (isLoop(node)) {
       this.#loops.push(node)
@@ -163,7 +165,7 @@ class Planner {
     if (isClass(node)) {
       this.#makes = true
       for (const part of classCode(node)) {
-        if (this.#mark(part)) this.#reason ??= 'a class is defined by calls that can stop'
+        if (this.#mark(part)) this.#reason ??= 'a class is defined by calls that can suspend'
       }
       return false
     }
@@ -172,7 +174,7 @@ class Planner {
     return stops
   }
 
-  /** True when what the scope of this node declares is written out, and not left as it stands. */
+  /** True if the declarations of this node's scope are rewritten, not copied. */
   #isWritten(owner: Node): boolean {
     const { node } = this.#func
     if (owner === node) return true
@@ -181,12 +183,12 @@ class Planner {
     return this.#stopping.has(owner)
   }
 
-  /** Names of the world outside that the function uses. */
+  /** The outer names that the function uses. */
   #outerNames(): Set<string> {
     const { bindingOf, scopesIn } = this.#questions.analysis
     const func = this.#func
     const taken = new Set<string>()
-    // Only the variables of blocks are moved, and may then meet other names.
+    // Only the variables of blocks move, and may then conflict with other names.
     const moves = (scopesIn.get(func) ?? []).some(
       ([owner, { bindings }]) => owner !== func.node && bindings.size > 0 && this.#isWritten(owner),
     )
@@ -225,7 +227,7 @@ class Planner {
     return { binding, storage, name, box: early ? 'early' : changes ? 'box' : null, owner }
   }
 
-  /** True when a closure may look at the variable before its declaration has run. */
+  /** True if a closure may read the variable before its declaration has run. */
   #isEarly({ kind, references, declarations }: Binding, owner: Node, captured: boolean): boolean {
     if (kind !== 'let' && kind !== 'const' && kind !== 'class') return false
     const func = this.#func
@@ -264,7 +266,7 @@ function isWithin(inner: Func, outer: Func): boolean {
   return false
 }
 
-/** What of a class runs where it is defined. */
+/** The parts of a class that run when it is defined. */
 function classCode(node: Node): Node[] {
   const parts: Node[] = [...(node.decorators ?? [])]
   if (node.superClass !== null) parts.push(node.superClass)
@@ -279,7 +281,7 @@ function caseOf(owner: Node, node: Node): Node | undefined {
   return owner.cases.find((branch: Node) => contains(branch, node))
 }
 
-/** True when a use inside a declaration comes before the name is bound. */
+/** True if a use inside a declaration comes before the name is bound. */
 function isBeforeBinding(node: Node, declaration: Node): boolean {
   const declarators: Node[] = declaration.declarations ?? []
   const at = declarators.find(declarator => contains(declarator, node))

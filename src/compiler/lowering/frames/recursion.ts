@@ -1,7 +1,7 @@
 /**
- * Which functions can come around to themselves, and so need a safepoint of their own even without a loop. A
- * method that is called by a name to which this file gives nothing but functions of its own leads to those;
- * any other call may lead anywhere, and then the caller looks. So every way around has a safepoint on it.
+ * Functions that can lead back to themselves, and so need a safepoint even without a loop. If the file stores
+ * only its own functions under a method name, a call of that name leads to those. Any other call may lead
+ * anywhere, and then the caller has the safepoint. So every cycle of calls has a safepoint.
  */
 import type { Analysis } from '../../analysis/analysis.ts'
 import { constructorOf } from '../../analysis/construct.ts'
@@ -31,7 +31,7 @@ export function recursiveOf(analysis: Analysis): ReadonlySet<Func> {
   return found
 }
 
-/** Where a call leads inside of this file; null: perhaps anywhere. */
+/** The functions of this file that a call reaches; null if it may reach any. */
 function reachedBy({ reach, plain, target, node }: Call, methods: Methods): readonly Func[] | null {
   if (target !== null) return [target]
   if (reach !== 'unknown' || plain) return []
@@ -41,8 +41,8 @@ function reachedBy({ reach, plain, target, node }: Call, methods: Methods): read
 }
 
 /**
- * Has one function of each cycle of functions that do not look do so: one that a walk along the calls meets
- * again while it is still inside of it.
+ * Selects one function of each cycle that has no safepoint yet: one that a walk along the calls meets again
+ * on its own path.
  */
 function breakCycles(next: ReadonlyMap<Func, readonly Func[]>, looking: Set<Func>): void {
   const inside = new Set<Func>()

@@ -1,4 +1,4 @@
-/** What cannot be entered again in the middle, or not without a cost that a generator has not. */
+/** Code that cannot be entered in the middle, or only at a cost that a generator does not have. */
 import type { Analysis } from '../../analysis/analysis.ts'
 import type { Func } from '../../analysis/functions.ts'
 import {
@@ -12,7 +12,7 @@ import {
   walk,
 } from '../../analysis/syntax.ts'
 
-/** Why the function is better made a generator; null when nothing in it speaks against its unwinding. */
+/** Why the function should be a generator, or null if it can unwind. */
 export function reasonAgainst(func: Func, stopping: ReadonlySet<Node>, analysis: Analysis): string | null {
   let reason: string | null = null
   const refuse = (why: string): void => {
@@ -26,7 +26,7 @@ export function reasonAgainst(func: Func, stopping: ReadonlySet<Node>, analysis:
   }
   for (const one of [func, ...allInner(func)]) {
     if (needsDefaultScope(one, analysis, one === func)) {
-      refuse('a parameter is set by what the body does not see')
+      refuse('code outside the body sets a parameter')
     }
   }
   if (!func.strict && func.usesArguments) {
@@ -42,19 +42,19 @@ export function reasonAgainst(func: Func, stopping: ReadonlySet<Node>, analysis:
   const visit = (node: Node, top: boolean): void => {
     if (isFunction(node)) {
       if (node.type === 'FunctionDeclaration' && !top && !func.strict) {
-        refuse('a function in a block of sloppy code')
+        refuse('sloppy code declares a function in a block')
       }
       return
     }
     switch (node.type) {
       case 'VariableDeclaration':
-        if (node.kind.includes('using')) refuse('`using` disposes of what it declares')
-        for (const { id } of node.declarations) if (stops(id)) refuse('a pattern can stop')
+        if (node.kind.includes('using')) refuse('`using` disposes of its variables')
+        for (const { id } of node.declarations) if (stops(id)) refuse('a pattern can suspend')
         break
       case 'AssignmentExpression': {
         const left = bare(node.left)
         if ((left.type === 'ObjectPattern' || left.type === 'ArrayPattern') && stops(left)) {
-          refuse('a pattern can stop')
+          refuse('a pattern can suspend')
         }
         if (isArguments(left)) refuse('`arguments` is written')
         break
@@ -64,38 +64,39 @@ export function reasonAgainst(func: Func, stopping: ReadonlySet<Node>, analysis:
         break
       case 'ForInStatement':
       case 'ForOfStatement':
-        if (stops(node.left)) refuse('a pattern can stop')
+        if (stops(node.left)) refuse('a pattern can suspend')
         break
       case 'ForStatement':
-        if (headIsCaptured(node, analysis)) refuse('a closure in the head of a loop')
+        if (headIsCaptured(node, analysis)) refuse('the head of a loop has a closure')
         break
       case 'CatchClause':
-        if (stops(node.param)) refuse('a pattern can stop')
-        if (redeclares(node)) refuse('a `var` has the name of what is caught')
+        if (stops(node.param)) refuse('a pattern can suspend')
+        if (redeclares(node)) refuse('a `var` has the name of the caught error')
         break
       case 'SwitchStatement':
-        for (const { test } of node.cases) if (stops(test)) refuse('a case can stop')
+        for (const { test } of node.cases) if (stops(test)) refuse('a case can suspend')
         break
       case 'LabeledStatement':
-        if (node.body.type === 'FunctionDeclaration') refuse('a function with a label')
+        if (node.body.type === 'FunctionDeclaration') refuse('a function has a label')
         break
       case 'TSEnumDeclaration':
       case 'TSModuleDeclaration':
         refuse('it declares an enum or a namespace')
         break
       case 'ObjectExpression':
-        if (stops(node) && node.properties.some(isMethod)) refuse('a method stands beside what can stop')
+        if (stops(node) && node.properties.some(isMethod))
+          refuse('a method is in an object literal that can suspend')
         break
       case 'TaggedTemplateExpression':
         if (bare(node.tag).type === 'MemberExpression' && stops(node)) refuse('a tag is a method')
         break
       case 'JSXElement':
       case 'JSXFragment':
-        if (stops(node)) refuse('JSX can stop')
+        if (stops(node)) refuse('JSX can suspend')
         break
       case 'UnaryExpression':
         if (node.operator === 'delete' && bare(node.argument).type === 'ChainExpression' && stops(node)) {
-          refuse('`delete` of a chain can stop')
+          refuse('`delete` of a chain can suspend')
         }
         break
       case 'CallExpression':
@@ -112,8 +113,8 @@ export function reasonAgainst(func: Func, stopping: ReadonlySet<Node>, analysis:
 }
 
 /**
- * Defaults have a scope of their own: it matters when they name what comes after them and, in the function
- * that unwinds itself, when they make closures.
+ * True if the separate scope of the defaults matters: if they use later names or, in the function that
+ * unwinds itself, if they make closures.
  */
 function needsDefaultScope(func: Func, { bindingOf, scopeOf }: Analysis, isItself: boolean): boolean {
   const own = scopeOf.get(func.node)!
@@ -135,7 +136,7 @@ function needsDefaultScope(func: Func, { bindingOf, scopeOf }: Analysis, isItsel
   return apart
 }
 
-/** True when the use stands in the default of the very name that it uses: `(x = x) => …`. */
+/** True if the use is in the default of the name that it uses: `(x = x) => …`. */
 function isSetBy(param: Node, name: Node, use: Node): boolean {
   let found = false
   walk(param, node => {
@@ -146,7 +147,7 @@ function isSetBy(param: Node, name: Node, use: Node): boolean {
   return found
 }
 
-/** `catch (x) { var x = 1 }`: what is written is the thing that was caught, what is declared another. */
+/** `catch (x) { var x = 1 }`: the write goes to the caught error, the declaration is another variable. */
 function redeclares({ param, body }: Node): boolean {
   if (param?.type !== 'Identifier') return false
   let found = false
@@ -162,8 +163,7 @@ function redeclares({ param, body }: Node): boolean {
 }
 
 /**
- * True when a closure in the head of a `for` sees its variables: those of the first turn are others than the
- * next's.
+ * True if a closure in the head of a `for` captures its variables: the first turn has others than the next.
  */
 function headIsCaptured({ init, test, update }: Node, { bindingOf }: Analysis): boolean {
   if (init?.type !== 'VariableDeclaration' || init.kind === 'var') return false
@@ -181,10 +181,12 @@ function headIsCaptured({ init, test, update }: Node, { bindingOf }: Analysis): 
   )
 }
 
-/** Built-ins that only read the list that they are called on. */
+/** Array methods that only read their receiver. */
 const readers: ReadonlySet<string> = new Set(['slice', 'concat', 'join', 'indexOf', 'includes'])
 
-/** True when `arguments` is more than read here: what gets it may write to it, and so to the parameters. */
+/**
+ * True if `arguments` is passed on or written: code that gets it may write to it, and so to the parameters.
+ */
 function givesArgumentsAway(body: Node, { bindingOf }: Analysis): boolean {
   let away = false
   const isOnlyRead = (node: Node, parent: Node, above: Node | null): boolean => {
@@ -224,7 +226,7 @@ function givesArgumentsAway(body: Node, { bindingOf }: Analysis): boolean {
   return away
 }
 
-/** True when a member is read where it stands: not written, deleted, or called as a method. */
+/** True if a member is only read there: not written, deleted, or called as a method. */
 function isRead(member: Node, parent: Node): boolean {
   switch (parent.type) {
     case 'AssignmentExpression':
@@ -250,8 +252,8 @@ function isRead(member: Node, parent: Node): boolean {
 }
 
 /**
- * Whether a property with a member for its value is part of a pattern is not told by itself: it counts as
- * one.
+ * A property whose value is a member may be part of a pattern; the node alone does not show it, so it counts
+ * as one.
  */
 function isTarget({ value }: Node): boolean {
   return value.type === 'MemberExpression'

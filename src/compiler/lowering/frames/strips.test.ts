@@ -1,6 +1,5 @@
 /**
- * Loops that call brief functions alone run in strips: how many turns each has, and that nothing else
- * changes.
+ * Loops that call only brief functions run in strips: the number of turns in each, and the same behaviour.
  */
 import { expect, test } from 'vitest'
 import { compile } from '../../compile.ts'
@@ -46,7 +45,7 @@ function load(strip: number | undefined): Record<string, (n: number) => unknown>
 
 const plain: Record<string, (n: number) => unknown> = evaluateModule(source, 'work.js', {}) as never
 
-test.each([undefined, 1, 9, 64])('a loop with brief calls does the same in strips, %s turns', strip => {
+test.each([undefined, 1, 9, 64])('a loop with brief calls behaves the same in strips, %s turns', strip => {
   const compiled = load(strip)
   for (const name of Object.keys(plain)) {
     for (const n of [0, 1, 8, 65, 1000]) {
@@ -55,7 +54,7 @@ test.each([undefined, 1, 9, 64])('a loop with brief calls does the same in strip
   }
 })
 
-test('it has fewer turns between two looks the more its calls lead to', () => {
+test('it has fewer turns between two safepoints if its calls lead to more calls', () => {
   const compiled = load(512)
   const few = preemptEverywhere(compiled['up']!, [1000]).preemptions
   const many = preemptEverywhere(compiled['dear']!, [1000]).preemptions

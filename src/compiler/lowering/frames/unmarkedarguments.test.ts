@@ -1,4 +1,4 @@
-/** Functions that are made where they are given to one that only calls them: they unwind without a mark. */
+/** Functions made in the argument list of a function that only calls them: they unwind without a mark. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { setSafepointFlag, unwinds } from '../../../coroutine/core/coroutine.ts'
 import { frames } from '../../../coroutine/core/frames.ts'
@@ -21,7 +21,7 @@ function load(source: string): Record<string, (...args: any[]) => any> {
   return loaded as never
 }
 
-/** What the function gives, how often it was preempted, and how many functions were marked meanwhile. */
+/** The function's result, how often it was preempted, and how many functions were marked meanwhile. */
 function run(
   fn: (...args: any[]) => any,
   ...args: unknown[]
@@ -39,8 +39,8 @@ const each = `
   function each(list, fn) { for (let i = 0; i < list.length; i++) fn(list[i], i); return list }
   function sum(n) { let all = 0; for (let i = 0; i < n; i++) all += i; return all }`
 
-describe('a function that is given to one that only calls it', () => {
-  test('is preempted inside, and bears no mark', () => {
+describe('a function that is passed to one that only calls it', () => {
+  test('is preempted inside, and has no mark', () => {
     const { total } = load(`${each}
       export function total(list) { let all = 0; each(list, x => { all += sum(x) }); return all }`)
     const { value, preemptions, marks } = run(total!, [100, 200, 300])
@@ -48,7 +48,7 @@ describe('a function that is given to one that only calls it', () => {
     expect(preemptions).toBeGreaterThan(500)
   })
 
-  test('may give another one on, and be stopped in any of them', () => {
+  test('may pass on another one, and be stopped in any of them', () => {
     const { copy } = load(`${each}
       export function copy(value) {
         if (typeof value === 'number') return sum(value)
@@ -61,7 +61,7 @@ describe('a function that is given to one that only calls it', () => {
     expect(preemptions).toBeGreaterThan(30)
   })
 
-  test('has no name but its own', () => {
+  test('keeps its own name', () => {
     const { names } = load(`
       function call(fn) { return fn(stack) }
       function stack(fn) { return new Error().stack }
@@ -90,7 +90,7 @@ describe('a function that is given to one that only calls it', () => {
       'let kept; function give(fn) { fn(0); (() => { kept = fn })() } export const get = () => kept',
       'give(FN)',
     ],
-  ])('is marked when that one %s', (_, source, call) => {
+  ])('is marked if the callee %s', (_, source, call) => {
     const fn = 'x => { for (let i = 0; i < 9; i++) count += x }'
     const { work, get } = load(`let count = 0; ${source}
       export function work() { ${call.replace('FN', fn)} }`)
@@ -98,14 +98,14 @@ describe('a function that is given to one that only calls it', () => {
     expect(unwinds(get!())).toBe(true)
   })
 
-  test('is marked when its own code shows it', () => {
+  test('is marked if its own code exposes it', () => {
     const { work, get } = load(`let kept; function give(fn) { fn(0) } export const get = () => kept
       export function work() { give(function own(x) { for (let i = 0; i < 9; i++) kept = own }) }`)
     run(work!)
     expect(unwinds(get!())).toBe(true)
   })
 
-  test('is marked when what stands after it may run code', () => {
+  test('is marked if a later argument may run code', () => {
     const { work } = load(`${each}
       function both(fn, x) { fn(x); return x }
       export function work(of) {
@@ -124,7 +124,7 @@ describe('a function that is given to one that only calls it', () => {
   })
 })
 
-test('a callee looks for the mark of what others give it', () => {
+test('a callee checks the mark of functions from other callers', () => {
   const { plainly, marked, both } = load(`${each}
     export function plainly(fn) { return each([1, 2, 3], fn).length }
     export function marked(n) { const all = []; const add = x => { all.push(sum(x * n)) }; each([1, 2], add); return all }

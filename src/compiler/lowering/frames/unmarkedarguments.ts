@@ -1,25 +1,25 @@
 /**
- * Functions that are made where they are given to a function of the same file which only calls them. To mark
- * a function costs more than to make it. So the caller puts it into `frames.made`, as the last thing before
- * the call, and the callee compares that with its parameter when it begins: where they are the same, what it
- * calls unwinds, and needs no mark.
+ * Unmarked functions as arguments. A function is made in the argument list of a call, and the callee, a
+ * function of the same file, only calls it. A mark would cost more than the function itself. So the caller
+ * puts the function into `frames.made`, just before the call. The callee first compares that with its
+ * parameter: if they are the same, the parameter unwinds, and needs no mark.
  *
- * Only functions that unwind are ever put there. So what is found there is true at any time, and a callee
- * that is called by others looks for the mark as ever.
+ * Only functions that unwind are put there, so the entry is always valid. If other code calls the callee, it
+ * checks the mark as usual.
  */
 import type { Analysis } from '../../analysis/analysis.ts'
 import type { Func } from '../../analysis/functions.ts'
 import type { Binding } from '../../analysis/scope.ts'
 import { bare, type Node } from '../../analysis/syntax.ts'
 
-/** A parameter that is called, and nothing else. */
+/** A parameter that the function only calls. */
 export interface CalledParameter {
   readonly index: number
   readonly name: string
   readonly binding: Binding
 }
 
-/** The first parameter of a function that it does nothing with but call it; null: it has none. */
+/** The first parameter that the function only calls, or null. */
 export function calledParameterOf(func: Func, { scopeOf }: Analysis): CalledParameter | null {
   if (func.usesArguments || func.node.params[0]?.name === 'this') return null
   const called = new Set<Node>()
@@ -37,10 +37,7 @@ export function calledParameterOf(func: Func, { scopeOf }: Analysis): CalledPara
   return null
 }
 
-/**
- * True for a function that nothing can see but the one that it is given to: its own code does not show it
- * either.
- */
+/** True if only the callee can see the function: its own code does not expose it either. */
 export function isSeenByCalleeOnly({ self, usesArguments, isArrow }: Func): boolean {
   if (usesArguments && !isArrow) return false
   return self === null || self.references.every(({ callee }) => callee)

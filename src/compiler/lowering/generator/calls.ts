@@ -1,7 +1,7 @@
 /**
- * Calls in a resumable function: to the twin's own name where the target is known, by a look at the callee
- * where it is not, and as they are where they cannot run long. Whatever the form, the parts are evaluated in
- * their order, once.
+ * Calls in a resumable function. A known target is called by the name of its twin. An unknown callee is
+ * checked at run time. A call that cannot run long stays as it is. Every form evaluates its parts in order,
+ * once.
  */
 import type { Call, Func } from '../../analysis/functions.ts'
 import { join, type Piece, Rope, rope } from '../../output/rope.ts'
@@ -10,11 +10,11 @@ import type { Context } from '../writer/context.ts'
 import { calleeText } from '../writer/enginemessages.ts'
 import { Writer } from '../writer/writer.ts'
 
-/** A link of a chain of members and calls: what must be null for the whole to be undefined, and the value. */
+/** A link of a chain of members and calls: its value, and the test that makes the whole chain undefined. */
 interface Link {
   guards: Rope[]
   value: Rope
-  /** Given back when the whole chain has been written. */
+  /** Temporaries to release when the whole chain is written. */
   held: string[]
 }
 
@@ -29,37 +29,37 @@ export abstract class CallLowering extends Writer {
     return this.#calls.get(node)
   }
 
-  /** A call that stays as it is; its callee's object and its arguments may stop. */
+  /** A call that stays as it is. The object of its callee and its arguments may suspend. */
   #plainCall(node: Node, cx: Context): Rope {
     return this.plainly(this.copy(node, cx), node)
   }
 
-  /** The resumable form of what is called here. */
+  /** The resumable form of the callee. */
   ownOf(fn: Piece, _node: Node): Rope {
     return rope`${this.names.runtime('own')}(${fn})`
   }
 
-  /** What runs something that has no resumable form. */
+  /** Runs a function that has no resumable form. */
   plainly(written: Rope, _node: Node): Rope {
     return written
   }
 
-  /** Whether a call of this function may go to its twin's own name. */
+  /** True if a call of this function may use its twin's own name. */
   isCertain(_target: Func, _node: Node): boolean {
     return true
   }
 
-  /** The steps of a call; `target` is the function where it is certain. */
+  /** The steps of a call; `target` is the function if it is certain. */
   driven(steps: Rope, _node: Node, _target: Func | null): Rope {
     return steps
   }
 
-  /** The object of a member that is about to be read. */
+  /** The object of a member, just before the member is read. */
   peeked(object: Rope, _member: Node): Rope {
     return object
   }
 
-  /** The call of a function that has no resumable form; `written` is how it is called. */
+  /** The call of a function without a resumable form; `written` is the text of the call. */
   plainCall(
     written: Rope,
     _fn: Piece,
@@ -104,7 +104,7 @@ export abstract class CallLowering extends Writer {
     return link.value
   }
 
-  /** A call of a function that unwinds: it is permitted to, and what it has saved is driven to its end. */
+  /** Calls a function that unwinds, with the permission, and runs the frames that it saved to their end. */
   #entered(callee: Rope, node: Node, cx: Context): Rope {
     const frame = cx.frame!
     const frames = this.names.runtime('frames')
@@ -122,8 +122,7 @@ export abstract class CallLowering extends Writer {
     frame.give(result)
     const call = rope`${result} = ${callee}(${join(list, ', ')})`
     const first = last < 0 ? `${permit}, ` : ''
-    // A sequence in front of the `?` would be in the text of an error of the engine, with the temporary's
-    // name.
+    // A sequence before the `?` would appear in the engine's error text, with the name of the temporary.
     return rope`((${first}${call}, ${frames}.u) === 0 ? ${result} : yield* ${this.names.runtime('rest')}())`
   }
 
@@ -132,10 +131,10 @@ export abstract class CallLowering extends Writer {
     return call.target !== null && (!call.target.twin || !call.target.long)
   }
 
-  /** A function called where it is written: only its resumable form is needed. */
+  /** A function that is called where it is written: only its resumable form is needed. */
   #immediate(node: Node, target: Func, cx: Context): Rope {
     const named = target.self !== null && target.self.references.length > 0
-    // One that unwinds has no other form: its text says where its variables are.
+    // A function that unwinds has no other form, because its text says where its variables are.
     if (named || this.isItself(target) || this.flavor(target) !== 'plain' || !this.attachesTwin(target, cx)) {
       const link = this.#link(node, cx)
       cx.frame!.give(...link.held)
@@ -150,12 +149,12 @@ export abstract class CallLowering extends Writer {
     return cx.available.privateMethod(callee.property.name)
   }
 
-  /** The value of a member of what `object` is. */
+  /** The value of a member of `object`. */
   accessed(object: Rope, node: Node, cx: Context): Rope {
     return rope`${object}${this.#access(node, cx)}`
   }
 
-  /** True when something in the chain itself may stop. */
+  /** True if a part of the chain may suspend. */
   chainStops(node: Node): boolean {
     let stops = false
     walk(node, child => {
@@ -176,7 +175,7 @@ export abstract class CallLowering extends Writer {
     return made.add(value).add(')')
   }
 
-  /** The test that a callee carries no resumable form. */
+  /** The test that a callee has no resumable form. */
   #isPlain(fn: Piece): Rope {
     return rope`(${fn}?.[${this.names.runtime('twin')}] ?? ${fn}?.[${this.names.runtime('itself')}]) === void 0`
   }
@@ -198,7 +197,7 @@ export abstract class CallLowering extends Writer {
     }
   }
 
-  /** Moves the value so far into a variable, and makes its being null the end of the chain. */
+  /** Stores the value so far in a variable. If it is null or undefined, the chain ends. */
   #guard(link: Link, cx: Context): void {
     const name = cx.frame!.take()
     link.held.push(name)
@@ -255,7 +254,7 @@ export abstract class CallLowering extends Writer {
     }
   }
 
-  /** `(a?.b)()`: the parentheses end the chain, but what is called still is a method of `a`. */
+  /** `(a?.b)()`: the parentheses end the chain, but the call still gets `a` as its receiver. */
   #linkParenthesized(node: Node, member: Node, cx: Context): Link {
     const frame = cx.frame!
     const object = this.#link(member.object, cx)
@@ -349,7 +348,7 @@ export abstract class CallLowering extends Writer {
     }
   }
 
-  /** A method that is to be done otherwise when its receiver turns out to be shared memory. */
+  /** A method call that takes another path if its receiver is shared memory. */
   sharedMethod(
     _node: Node,
     _callee: Node,
@@ -359,7 +358,7 @@ export abstract class CallLowering extends Writer {
     return null
   }
 
-  /** True when reading the receiver a second time, after what stands between, gives the same. */
+  /** True if the receiver has the same value when it is read again after the code in between. */
   #isStable(object: Node, nothingBetween: boolean): boolean {
     if (object.type === 'ThisExpression') return true
     if (object.type !== 'Identifier') return false
@@ -368,7 +367,7 @@ export abstract class CallLowering extends Writer {
     return binding !== null && binding !== undefined && !binding.written
   }
 
-  /** Arguments in variables, evaluated in order, for text that stands more than once. */
+  /** The arguments in variables, evaluated in order, because the text uses them more than once. */
   #holdArguments(node: Node, cx: Context): { setup: Rope; args: Rope; list: Piece[]; taken: string[] } {
     const frame = cx.frame!
     const setup = new Rope()
@@ -392,16 +391,13 @@ export abstract class CallLowering extends Writer {
     return { setup, args: join(args, ', '), list: args, taken }
   }
 
-  /** A value as a variable of ours holds it: a function does not take its name from that. */
+  /** A value for one of the compiler's variables: a function must not take its name from that. */
   #unnamed(node: Node, cx: Context): Rope {
     const value = this.node(node, cx)
     return isAnonymous(bare(node)) ? rope`(0, ${value})` : value
   }
 
-  /**
-   * A template whose tag is a member. A method of what a call has returned is refused by its name where it is
-   * none.
-   */
+  /** A template whose tag is a member. If the member is not a function, the error shows the member's name. */
   taggedMember(node: Node, cx: Context): Rope | null {
     const tag = bare(node.tag)
     if (bare(tag.object).type !== 'CallExpression') return null
@@ -445,7 +441,7 @@ function textLength(call: Node): number {
   return args.length === 0 ? 0 : args[args.length - 1]!.end - args[0]!.start
 }
 
-/** True for an argument whose text may stand in two branches, of which one runs. */
+/** True for an argument that may appear in two branches, of which one runs. */
 function isRepeatable(node: Node): boolean {
   switch (node.type) {
     case 'Literal':

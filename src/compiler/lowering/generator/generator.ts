@@ -1,7 +1,6 @@
 /**
- * The first lowering: a resumable form is a generator. A stop is a `yield` of a small integer; a call of
- * another resumable function is a `yield*`. Expressions keep their order by themselves, because `yield` is an
- * expression.
+ * The generator lowering: a resumable form is a generator. To suspend, it yields a small integer; it calls
+ * another resumable function with `yield*`. Since `yield` is an expression, operands keep their order.
  */
 import type { Analysis } from '../../analysis/analysis.ts'
 import { constructStops } from '../../analysis/construct.ts'
@@ -26,7 +25,7 @@ import { type Strip, stripOf } from '../loops/strip.ts'
 import { deepWeight, isSmall, loopDepth, nestWeight, type Weight, weightOf } from '../loops/weight.ts'
 
 export interface LoweringOptions {
-  /** How many turns of a loop without calls stand between two looks at the safepoint. */
+  /** How many turns of a loop without calls run between two safepoints. */
   strip: number
 }
 
@@ -95,7 +94,7 @@ export class GeneratorLowering extends CallLowering {
     }
   }
 
-  /** `new` of a name that may stand for a constructor which unwinds; null: as it is. */
+  /** `new` of a name that may be a constructor which unwinds; null if it stays as it is. */
   #construct(node: Node, cx: Context): Rope | null {
     const callee = bare(node.callee)
     if (callee.type !== 'Identifier' || !constructStops(node, this.analysis)) return null
@@ -111,9 +110,7 @@ export class GeneratorLowering extends CallLowering {
     return rope`(${fn} = ${name}, ${args} = [${list}], ${isOurs} ? yield* ${names.runtime('construct')}(${fn}, ${args}) : ${plain})`
   }
 
-  /**
-   * `new` of anything but a name: what is no constructor is refused by the text that it has in the source.
-   */
+  /** `new` of any expression but a name. If it is no constructor, the error shows the source text. */
   #constructNamed(node: Node, cx: Context): Rope {
     const callee = bare(node.callee)
     const called = callee.type === 'MemberExpression' ? bare(callee.object) : callee
@@ -123,7 +120,7 @@ export class GeneratorLowering extends CallLowering {
     return rope`new (${fn})(${this.argumentsText(node, cx)})`
   }
 
-  /** A generator that stops inside is run to its end first; anything else is spread as it is. */
+  /** A generator that can suspend inside runs to its end first; any other value is spread as it is. */
   spread(node: Node, cx: Context): Rope | null {
     if (!this.spreadStops(node)) return null
     const frame = cx.frame!
@@ -134,8 +131,8 @@ export class GeneratorLowering extends CallLowering {
   }
 
   /**
-   * Spreads into calls and lists that may run a generator, each with what the engine says where it is no
-   * list.
+   * Spreads in calls and arrays that may run a generator, each with the engine's message if the value is not
+   * iterable.
    */
   get spreads(): ReadonlyMap<Node, string> {
     this.#spreadTexts ??= spreadsIn(this.analysis.program, node => this.spreadStops(node))
@@ -144,7 +141,7 @@ export class GeneratorLowering extends CallLowering {
 
   #spreadTexts: ReadonlyMap<Node, string> | null = null
 
-  /** True when what is spread may be a generator that stops inside. */
+  /** True if the spread value may be a generator that suspends inside. */
   spreadStops(node: Node): boolean {
     const argument = bare(node.argument)
     if (isList(typeOf(argument, this.analysis))) return false
@@ -155,12 +152,11 @@ export class GeneratorLowering extends CallLowering {
     return !(last?.type === 'RestElement' && last.argument.name === argument.name)
   }
 
-  /** Waits for a value. */
   awaited(value: Rope, _node: Node): Rope {
     return rope`(yield new ${this.names.runtime('Await')}(${value}))`
   }
 
-  /** Code inside a resumable function that is left as it is, calls and all. */
+  /** Code inside a resumable function that stays plain, with its calls. */
   unresumed(node: Node, cx: Context): Rope {
     return this.copy(node, { ...cx, frame: null })
   }
@@ -170,12 +166,12 @@ export class GeneratorLowering extends CallLowering {
     return isLoop(inner) ? this.loop(inner, cx, labels) : null
   }
 
-  /** How much of a strip one turn of the loop is worth. */
+  /** How much of a strip one turn of the loop counts. */
   weight(loop: Node): Weight {
     return weightOf(loop, node => this.callOf(node))
   }
 
-  /** A loop: in strips where it can be, else with a look at the safepoint in each turn. */
+  /** A loop: in strips if possible, else with a safepoint in each turn. */
   loop(node: Node, cx: Context, labels: Node[]): Rope {
     const weight = this.weight(node)
     if (weight !== 'each') {
@@ -187,7 +183,7 @@ export class GeneratorLowering extends CallLowering {
           return writeNest(this, node, nest, cx)
       }
       if (strip?.counted && (weight === nestWeight || weight === deepWeight)) {
-        // Strips at every level multiply: the further out, the fewer turns in one.
+        // Strips of nested loops multiply: the further out, the fewer turns in one.
         return writeCounted(this, node, strip, cx, this.strip / nestWeight / 8 ** (loopDepth(node) - 2))
       }
     }
@@ -201,7 +197,7 @@ export class GeneratorLowering extends CallLowering {
     return rope`${prefix}${writeForOf(this, node, cx, check)}`
   }
 
-  /** A look at the safepoint, as often as turns of this weight need it. */
+  /** A safepoint, as often as turns of this weight need it. */
   #check(weight: Weight, cx: Context): string {
     if (weight === 'each') return this.safepoint()
     cx.frame!.usesFuel = true
@@ -210,41 +206,41 @@ export class GeneratorLowering extends CallLowering {
     return `if (${spend} <= 0) { ${fuel} = ${this.strip}; ${this.safepoint()} }`
   }
 
-  /** What a loop sets in each turn. */
+  /** The variable that a loop sets in each turn. */
   head(left: Node, cx: Context): Rope {
     return this.node(left, cx)
   }
 
-  /** Gives what a loop has come to its place. */
+  /** Sets that variable to the current element. */
   setHead(left: Node, value: string, cx: Context): Rope {
     return rope`(${this.head(left, cx)} = ${this.element(value, left)});`
   }
 
-  /** Whether taking apart what a loop comes to, into this head, is more than the language's own business. */
+  /** True if destructuring an element into this head needs more than the language's own steps. */
   takesApart(_left: Node): boolean {
     return false
   }
 
-  /** What a loop has come to, as its head takes it. */
+  /** The current element, as the head takes it. */
   element(value: string, left: Node): Rope {
     const pattern = left.type === 'VariableDeclaration' ? left.declarations[0].id : bare(left)
-    // Of a list that is assigned the engine says what its value is.
+    // For a destructured array, the engine's message names the value.
     const isList = pattern.type === 'ArrayPattern' && left.type === 'VariableDeclaration'
     if (!isList && pattern.type !== 'ObjectPattern') return rope`${value}`
     return checkedValue(this.names, pattern, loopElementName(pattern), rope`${value}`)
   }
 
-  /** What a loop runs over. */
+  /** The iterable of a loop. */
   iterated(node: Node, cx: Context): Rope {
     return this.node(node, cx)
   }
 
-  /** What a `for` does before its first turn. */
+  /** The init of a `for`. */
   init(node: Node, cx: Context): Rope {
     return node.type === 'ForStatement' && node.init !== null ? rope`${this.node(node.init, cx)};` : rope``
   }
 
-  /** A loop that has no call and no loop inside. */
+  /** A loop without calls and without loops inside. */
   inStrips(node: Node, strip: Strip, cx: Context): Rope {
     return writeInStrips(this, node, strip, cx)
   }

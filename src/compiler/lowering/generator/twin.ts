@@ -1,6 +1,5 @@
 /**
- * The text of a twin: its parameters, what it begins with, its statements. What is inside them is the
- * lowering's.
+ * The text of a twin: its parameters, its first statements, its body. The lowering writes the code inside.
  */
 import { isTaskDirective } from '../../analysis/directive.ts'
 import type { Func } from '../../analysis/functions.ts'
@@ -52,7 +51,7 @@ export function writeTwin(writer: Writer, func: Func, outer: Context, head: stri
   return rope`${head}(${list}) {${strict}${prologue(writer, func, frame)}${opening}${attached}${statements}`
 }
 
-/** The statements that a twin begins with. */
+/** The first statements of a twin. */
 function prologue(writer: Writer, func: Func, frame: Frame): string {
   const lets = [...frame.temporaries]
   if (frame.usesFuel) lets.push(`${writer.names.prefix}fuel = 512`)

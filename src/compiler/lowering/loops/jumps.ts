@@ -1,4 +1,4 @@
-/** Where the `break`, `continue` and `return` of a statement lead. */
+/** The targets of `break`, `continue` and `return` in a statement. */
 import { isLoop, type Node } from '../../analysis/syntax.ts'
 
 /** The jumps in a loop's body that leave the loop, and those that end its turn. */
@@ -20,7 +20,7 @@ export function collectJumps(body: Node, labels: Set<string>, breaks: Node[], co
   visit(body, true, true)
 }
 
-/** The jumps in a statement that lead out of it. */
+/** The jumps in a statement that leave it. */
 export function jumpsOutOf(statement: Node): Node[] {
   const jumps: Node[] = []
   const visit = (node: Node, labels: ReadonlySet<string>, breakable: boolean, continuable: boolean): void => {
@@ -39,10 +39,7 @@ export function jumpsOutOf(statement: Node): Node[] {
   return jumps
 }
 
-/**
- * What in a loop's body leaves the loop otherwise than by its own `break`; null when a `finally` stands in
- * the way.
- */
+/** The exits of a loop's body other than its own `break`; null if a `finally` prevents rewriting them. */
 export function leavesOf(body: Node, labels: Set<string>): { returns: Node[]; jumps: Node[] } | null {
   const returns: Node[] = []
   const jumps: Node[] = []

@@ -1,6 +1,6 @@
 /**
- * A loop around one short loop. A `yield` anywhere inside a loop costs its every turn, so such a pair is
- * written twice: once without any stop, which is left for the other when the inner loop turns out long.
+ * A loop around one short loop. A `yield` inside a loop slows down its every turn. So such a nest is written
+ * twice: once without a `yield`, which the code leaves for the other copy when the inner loop is long.
  */
 import type { Analysis } from '../../analysis/analysis.ts'
 import { join, type Rope, rope } from '../../output/rope.ts'
@@ -19,11 +19,11 @@ interface Nest {
   innerStrip: Strip
   before: Node[]
   after: Node[]
-  /** Variables of a turn, which both copies see: declared around both. */
+  /** Variables of a turn, declared around both copies. */
   shared: string[]
 }
 
-/** The nest that a loop is, or null. The loop has no call inside. */
+/** The nest that a loop is, or null. The loop contains no call. */
 export function nestOf(loop: Node, labels: Node[], analysis: Analysis): Nest | null {
   if (loop.type !== 'ForStatement' && loop.type !== 'WhileStatement') return null
   if (loop.body.type !== 'BlockStatement') return null
@@ -51,7 +51,7 @@ function containsLoop(node: Node): boolean {
   return found
 }
 
-/** The names of a turn's own variables, or null when one of them cannot be moved out of the turn. */
+/** The names of a turn's own variables, or null if one of them cannot be moved out of the turn. */
 function sharedVariables(statements: Node[], inner: Node, loop: Node, analysis: Analysis): string[] | null {
   const bindings: Binding[] = []
   const declarations = statements.filter(({ type }) => type === 'VariableDeclaration')
@@ -74,7 +74,7 @@ function sharedVariables(statements: Node[], inner: Node, loop: Node, analysis: 
   walk(loop, node => {
     if (node.type === 'Identifier' && names.has(node.name)) {
       const meant = analysis.bindingOf.get(node)
-      // A property's name has no binding and is not meant here.
+      // The name of a property has no binding, and does not count.
       if (meant !== undefined && meant !== names.get(node.name)) alone = false
     }
     return alone
@@ -82,7 +82,7 @@ function sharedVariables(statements: Node[], inner: Node, loop: Node, analysis: 
   return alone ? [...names.keys()] : null
 }
 
-/** True when the variable is only used after its declaration, and by no closure. */
+/** True if the variable is only used after its declaration, and by no closure. */
 function isMovable(binding: Binding, declared: Node): boolean {
   if (binding.volatile || binding.captured || binding.declarations.length !== 1) return false
   return binding.references.every(
@@ -129,13 +129,13 @@ export function writeNest(
   frame.give(count, bound)
   const variables = shared.length === 0 ? '' : `let ${shared.join(', ')};`
   const strip = rope`${left}: { ${fast} }`
-  // The count is at its end where the strip has been run, and not where it was left.
+  // The count is used up if the strip ran to its end, and not if the code left it.
   const between = rope`if (${count} <= 0) { ${lowering.safepoint()} } else { ${turn}: { ${long} ${rest} } ${update} }`
-  // The first strip, mostly the only one, stands outside of the loop that has the stops in it.
+  // The first strip, mostly the only one, is outside the loop that contains the stops.
   return rope`{ ${variables} ${lowering.init(node, cx)} ${all}: { ${strip} for (;;) { ${between} ${strip} } } }`
 }
 
-/** A statement of a turn whose variables have been declared outside of it. */
+/** A statement of a turn whose variables are declared outside it. */
 function writeHoisted(lowering: GeneratorLowering, statement: Node, cx: Context): Rope {
   if (statement.type !== 'VariableDeclaration' || statement.kind === 'var')
     return lowering.node(statement, cx)

@@ -1,4 +1,4 @@
-/** Loops of a generator that have a safepoint, `check`, in each turn. */
+/** Loops of a generator with a safepoint, `check`, in each turn. */
 import { join, Rope, rope } from '../../output/rope.ts'
 import { boundNames, type Node, walk } from '../../analysis/syntax.ts'
 import { isList, typeOf } from '../../analysis/types.ts'
@@ -30,7 +30,7 @@ export function writeLoop(lowering: GeneratorLowering, node: Node, cx: Context, 
   return made.add({ start: reached, end: node.end })
 }
 
-/** A loop over what arrives later: each step is awaited, and so is the closing of what is left early. */
+/** A `for await` loop: each step is awaited, and so is the closing after an early exit. */
 export function writeForAwait(
   lowering: GeneratorLowering,
   node: Node,
@@ -58,7 +58,7 @@ export function writeForAwait(
   return rope`{ ${open} try { ${turns} } catch (${error}) { ${source}.threw = true; throw ${error}; } finally { ${close} } }`
 }
 
-/** A loop over what may be a generator that stops inside. */
+/** A loop over a possible generator that can suspend inside. */
 export function writeForOf(lowering: GeneratorLowering, node: Node, cx: Context, check: string): Rope {
   const { left, right, body } = node
   const declares = left.type === 'VariableDeclaration'
@@ -85,7 +85,7 @@ export function writeForOf(lowering: GeneratorLowering, node: Node, cx: Context,
   return written
 }
 
-/** A short array is run over as it is; only else is there a safepoint in the loop. */
+/** A short array is iterated without a safepoint; any other value has one in the loop. */
 export function writeShortForOf(
   lowering: GeneratorLowering,
   node: Node,
@@ -97,7 +97,7 @@ export function writeShortForOf(
   const list = frame.take()
   const right = lowering.node(node.right, cx)
   const written = lowering.node(node.left, cx)
-  // In parentheses a variable may be called `async`.
+  // In parentheses, because a variable may be named `async`.
   const left =
     node.left.type === 'VariableDeclaration' || node.left.type.endsWith('Pattern')
       ? written
@@ -109,7 +109,6 @@ export function writeShortForOf(
   return rope`{ ${list} = ${right}; if (${isShort}) ${plain} else ${long} }`
 }
 
-/** Labels as they stand before a loop. */
 export function labelsText(labels: readonly Node[]): Rope {
   return join(
     labels.map(label => rope`${label}: `),

@@ -1,4 +1,4 @@
-/** Which loops can be run in strips, and how: a question about the loop alone. */
+/** Which loops can run in strips, and how. This depends on the loop alone. */
 import type { Analysis } from '../../analysis/analysis.ts'
 import type { Binding } from '../../analysis/scope.ts'
 import { boundNames, contains, isFunction, type Node, walk } from '../../analysis/syntax.ts'
@@ -8,7 +8,7 @@ export interface Counted {
   counter: string
   bound: Node
   operator: string
-  /** How far a turn goes: a number, or the text of one that stays. */
+  /** The step of the counter: a number, or the text of an unchanging value. */
   step: number | string
 }
 
@@ -17,29 +17,24 @@ export interface Strip {
   breaks: Node[]
   /** The `continue`s that end a turn of it. */
   continues: Node[]
-  /** Set where the loop counts a number to a bound that stays: then a strip needs no counter of its own. */
+  /** Set if the loop counts to a bound that does not change: then a strip needs no counter of its own. */
   counted: Counted | null
-  /**
-   * Set where the first test tells about how many turns there will be; `step` is the text of how far each
-   * goes.
-   */
+  /** Set if the first test shows the approximate number of turns; `step` is the text of the step. */
   estimate: {
     counter: string
-    step: string /** Counter, bound and step are all that moves. */
+    step: string /** Only counter, bound and step change. */
     steady: boolean
   } | null
 }
 
-/**
- * How the loop is stripped, or null where it must stay in one piece. The loop has no call and no loop inside.
- */
+/** How the loop runs in strips, or null if it cannot. The loop contains no call and no loop. */
 export function stripOf(loop: Node, labels: Node[], analysis: Analysis): Strip | null {
   if (loop.type === 'ForInStatement' || loop.type === 'ForOfStatement') return null
   if (loop.type === 'ForStatement' && loop.init?.type === 'VariableDeclaration' && loop.init.kind !== 'var') {
     if (loop.init.kind.includes('using')) return null
     for (const declarator of loop.init.declarations) {
       for (const name of boundNames(declarator.id)) {
-        // A closure sees a new variable each turn: only the loop itself can make those.
+        // A closure captures a new variable each turn, which only the loop itself can make.
         if (analysis.bindingOf.get(name)?.captured !== false) return null
       }
     }
@@ -81,8 +76,8 @@ function countedOf(loop: Node, { bindingOf }: Analysis): Strip['counted'] {
 }
 
 /**
- * A `for` whose test compares a counter with a bound, of which the body changes neither: then the distance at
- * the first test is the number of turns, or near enough.
+ * A `for` whose test compares a counter with a bound, and whose body changes neither: then the distance at
+ * the first test is about the number of turns.
  */
 function estimateOf(loop: Node, { bindingOf }: Analysis): Strip['estimate'] {
   const { test, update } = loop
@@ -138,8 +133,8 @@ function isPath(node: Node): boolean {
 }
 
 /**
- * True when the body may move a bound such as `list.length`: by writing it, or a place other than the
- * counter's.
+ * True if the body may change a bound such as `list.length`: by writing it, or an element at another index
+ * than the counter.
  */
 function changesMember(body: Node, bound: Node, counter: string): boolean {
   const name: string = bound.property.name
@@ -172,7 +167,7 @@ function changesMember(body: Node, bound: Node, counter: string): boolean {
   return changes
 }
 
-/** How far an update moves the counter towards the bound, as text; null when it does not. */
+/** The step of an update towards the bound, as text, or null. */
 function stepText(update: Node, counter: string, direction: number): string | null {
   if (update.type === 'UpdateExpression') {
     const towards = update.operator === (direction > 0 ? '++' : '--')
@@ -191,7 +186,7 @@ function stepText(update: Node, counter: string, direction: number): string | nu
   return right.type === 'Identifier' ? right.name : null
 }
 
-/** True when only the function around the loop can write the variable. */
+/** True if only the function around the loop can write the variable. */
 function isLocal(binding: Binding | null | undefined, loop: Node): binding is Binding {
   if (binding === null || binding === undefined || binding.volatile) return false
   const writers = binding.references.filter(({ write }) => write)
@@ -201,7 +196,7 @@ function isLocal(binding: Binding | null | undefined, loop: Node): binding is Bi
   return contains(body, loop) && writers.every(reference => reference.func === func) && directlyIn(loop, body)
 }
 
-/** True when no function stands between the loop and the body. */
+/** True if no function is between the loop and the body. */
 function directlyIn(loop: Node, body: Node): boolean {
   let found = false
   walk(body, node => {

@@ -1,4 +1,4 @@
-/** Loops in strips: some hundreds of turns with no stop among them, then a safepoint, and the next. */
+/** Loops in strips: some hundreds of turns without a stop, then a safepoint, and the next strip. */
 import { type Rope, rope } from '../../output/rope.ts'
 import type { Node } from '../../analysis/syntax.ts'
 import type { Context } from '../writer/context.ts'
@@ -6,7 +6,7 @@ import type { GeneratorLowering } from '../generator/generator.ts'
 import type { Counted, Strip } from './strip.ts'
 import { isSmall } from './weight.ts'
 
-/** Two loops for one: the inner has no stop in it, and ends after some hundreds of turns. */
+/** Two nested loops: the inner one contains no stop, and ends after some hundreds of turns. */
 export function writeInStrips(lowering: GeneratorLowering, node: Node, strip: Strip, cx: Context): Rope {
   if (strip.estimate !== null && isSmall(node.body)) return writeEstimated(lowering, node, strip, cx)
   if (strip.counted !== null) return writeCounted(lowering, node, strip, cx, lowering.strip)
@@ -28,11 +28,11 @@ export function writeInStrips(lowering: GeneratorLowering, node: Node, strip: St
   if (!isSmall(node.body)) {
     return rope`{ ${lowering.init(node, cx)} ${outer}: for (;;) { ${strips} ${lowering.safepoint()} } }`
   }
-  // The first strip, mostly the only one, stands outside of the loop that has the stop in it.
+  // The first strip, mostly the only one, is outside the loop that contains the stop.
   return rope`{ ${lowering.init(node, cx)} ${outer}: { ${strips} for (;;) { ${lowering.safepoint()} ${strips} } } }`
 }
 
-/** A loop that counts to a bound that stays: the strips are bounds on the way. */
+/** A loop that counts to a fixed bound: each strip ends at a nearer bound. */
 export function writeCounted(
   lowering: GeneratorLowering,
   node: Node,
@@ -51,7 +51,7 @@ export function writeCounted(
   return rope`{ ${lowering.init(node, cx)} ${outer}: ${bounded} }`
 }
 
-/** The first test tells how far it is: a loop of few turns runs as it is, with no safepoint at all. */
+/** The first test shows the number of turns: a short loop runs as it is, without a safepoint. */
 function writeEstimated(lowering: GeneratorLowering, node: Node, strip: Strip, cx: Context): Rope {
   const frame = cx.frame!
   const outer = frame.label()
@@ -68,10 +68,7 @@ function writeEstimated(lowering: GeneratorLowering, node: Node, strip: Strip, c
   return rope`{ ${lowering.init(node, cx)} ${outer}: if (${first}) { if (${isShort}) ${plain} else ${strips} } }`
 }
 
-/**
- * The first test of a loop whose turns it tells, and whether they are few. The bound is kept in the variable
- * `bound`.
- */
+/** The first test of such a loop, and the test that it is short. The variable `bound` keeps the bound. */
 export function firstTest(
   lowering: GeneratorLowering,
   { test: { operator, right } }: Node,
@@ -86,7 +83,7 @@ export function firstTest(
   return { first, isShort }
 }
 
-/** The strips of a loop that is known to have a turn to run, and no few. */
+/** The strips of a loop that has many turns. */
 export function writeManyTurns(
   lowering: GeneratorLowering,
   node: Node,
@@ -105,7 +102,7 @@ export function writeManyTurns(
   const byCount = rope`for (;;) { ${turns} { ${body} ${update}; if (!(${test})) break ${outer}; } ${lowering.safepoint()} }`
   const { steady, step, counter } = estimate!
   if (!isTiny || (counted === null && !steady)) return byCount
-  // Where all that moves is a number, the strips are bounds on the way, and the loop counts nothing else.
+  // If only a number changes, each strip ends at a nearer bound, and the loop needs no other count.
   const { operator, right } = node.test
   const sign = operator.startsWith('<') ? '' : '-'
   const bounded = boundedStrips(
@@ -124,7 +121,7 @@ export function writeManyTurns(
   return rope`if (${conditions.join(' && ')}) ${bounded} else ${byCount}`
 }
 
-/** Strips whose ends are bounds on the way: the counter itself tells where one ends. */
+/** Strips that end at nearer bounds: the counter itself shows the end. */
 function boundedStrips(
   lowering: GeneratorLowering,
   node: Node,
@@ -144,7 +141,7 @@ function boundedStrips(
   return rope`for (;;) { ${limit}; ${strip} if (!(${counter} ${operator} ${far})) break; ${lowering.safepoint()} }`
 }
 
-/** Where the jumps of a loop go that is written as a block of turns. */
+/** The jumps of a loop that is written as a block of turns. */
 export function turnJumps(strip: Strip, cx: Context, outer: string, turn: string): Context {
   const jumps = new Map(cx.jumps)
   for (const jump of strip.breaks) jumps.set(jump, rope`break ${outer};`)

@@ -1,17 +1,19 @@
-/** How long a turn of a loop may take, as far as its text tells: so often it looks at the safepoint. */
+/**
+ * How long a turn of a loop may take, as its text shows. It decides how often the loop checks its safepoint.
+ */
 import type { Call } from '../../analysis/functions.ts'
 import { children, isClass, isFunction, isLoop, type Node, walk } from '../../analysis/syntax.ts'
 
-/** How many turns without calls a turn is worth; or it looks each time. */
+/** How many turns without calls a turn counts as; `each` is a safepoint in every turn. */
 export type Weight = 'each' | number
 
-/** What a turn of a loop with loops inside is worth. */
+/** The weight of a turn with loops inside. */
 export const nestWeight = 16
 
-/** What a turn of a loop is worth that has loops with loops inside. */
+/** The weight of a turn with loop nests inside. */
 export const deepWeight = 64
 
-/** How much of a strip one turn of this loop is worth, by what it calls and by the loops in it. */
+/** The weight of a turn of this loop, by its calls and the loops in it. */
 export function weightOf(loop: Node, callOf: (node: Node) => Call | undefined): Weight {
   let heavy = false
   let light = false
@@ -35,19 +37,18 @@ export function weightOf(loop: Node, callOf: (node: Node) => Call | undefined): 
   return loopDepth(loop) > 2 ? deepWeight : nestWeight
 }
 
-/** A call that leads to so few others is little more than a turn without calls. */
+/** A call that leads to at most this many others costs little more than a turn without calls. */
 const fewCalls = 16
 
 /**
- * What a turn of a loop is worth whose calls lead to few others, and one whose calls lead to more or make
- * objects.
+ * The weight of a turn whose calls lead to few others, and of one whose calls lead to more or make objects.
  */
 const fewWeight = 8
 const lightWeight = 64
 
 /**
- * How many turns a loop runs between two looks in a function that unwinds, where nothing in the loop can
- * stop. Null: it has loops inside, whose turns it does not count.
+ * How many turns a loop of a function that unwinds runs between two safepoints, if nothing in it can suspend.
+ * Null if it has loops inside, whose turns it does not count.
  */
 export function turnsBetween(
   loop: Node,
@@ -74,7 +75,7 @@ function weightOfCall({ plain, reach, target, cost }: Call): number {
   return cost === 0 ? 1 : cost <= fewCalls ? fewWeight : lightWeight
 }
 
-/** How many loops deep a loop without calls is. */
+/** The depth of a nest of loops without calls. */
 export function loopDepth(loop: Node): number {
   let deepest = 0
   for (const child of children(loop)) {
@@ -83,7 +84,7 @@ export function loopDepth(loop: Node): number {
   return isLoop(loop) ? deepest + 1 : deepest
 }
 
-/** Small enough to stand in the output twice more. */
+/** True if the text is small enough to be repeated twice. */
 export function isSmall(body: Node): boolean {
   if (body.end - body.start > 800) return false
   let makes = false

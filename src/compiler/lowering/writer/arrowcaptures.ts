@@ -1,6 +1,6 @@
 /**
- * What an arrow borrows of the function around it: `this`, `arguments`, `new.target` and `super`. An arrow's
- * twin is no arrow, so the function lends them out by name.
+ * The values that an arrow captures from the function around it: `this`, `arguments`, `new.target` and
+ * `super`. An arrow's twin is no arrow, so the function passes them by name.
  */
 import type { Analysis } from '../../analysis/analysis.ts'
 import type { Func } from '../../analysis/functions.ts'
@@ -18,7 +18,8 @@ const capturable = [
 ] as const
 
 /**
- * Which of them a function lends to the arrows inside it, or uses itself: the names, and what they stand for.
+ * The names and values of the captures that arrows inside the function use (`captures`), or that it uses
+ * itself (`uses`).
  */
 export function capturesOf(
   func: Func,
@@ -30,15 +31,12 @@ export function capturesOf(
     .map(({ name, value }) => ({ name: names.capture(name), value }))
 }
 
-/**
- * False for an arrow of an ES module, outside of any function. A CommonJS module is a function, and has what
- * one has.
- */
+/** False for an arrow outside any function of an ES module. A CommonJS module is a function. */
 export function canCapture({ host }: Func, { isModule }: Analysis): boolean {
   return host.kind !== 'module' || !isModule
 }
 
-/** What is lent here, by its name; null for anything else. */
+/** A captured value by its name, or null for any other node. */
 export function writeCapture(writer: Writer, node: Node, cx: Context): Rope | null {
   const { analysis, names } = writer
   if (!canCapture(cx.func, analysis)) return node.type === 'ThisExpression' ? rope`(void 0)` : null

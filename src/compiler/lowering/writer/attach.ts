@@ -1,4 +1,4 @@
-/** Where a function meets its twin: beside a declaration, around an expression. */
+/** Attaches a twin to its function: beside a declaration, around an expression. */
 import type { Func } from '../../analysis/functions.ts'
 import { Rope, rope } from '../../output/rope.ts'
 import type { Node } from '../../analysis/syntax.ts'
@@ -7,8 +7,8 @@ import { canCapture, capturesOf } from './arrowcaptures.ts'
 import type { Writer } from './writer.ts'
 
 /**
- * A function that is declared: its plain form, what stands beside it, and what attaches the two before the
- * first statement of the list. `statement` is the declaration, or what exports it.
+ * A declared function: its plain form, its twin, and the code that attaches the twin before the first
+ * statement of the list. `statement` is the declaration, or the export that contains it.
  */
 export function writeDeclaration(
   writer: Writer,
@@ -38,12 +38,12 @@ export function writeDeclaration(
     return { plain, beside, attach: unseen ? '' : `${writer.marked(func, node.id.name).text('')};` }
   }
   if (!silent) return { plain, beside, attach: `${attacher}(${node.id.name}, ${name});` }
-  // Nobody looks it up, but a deep recursion of it is to be resumed at its innermost call.
+  // No caller reads the mark, but a deep recursion of the function must be resumed at its innermost call.
   const attach = func.recursive ? `${writer.names.runtime('resumable')}(${name});` : ''
   return { plain, beside, attach }
 }
 
-/** A function where a value stands: wrapped, so that its twin is attached before anyone sees it. */
+/** A function expression, wrapped so that its twin is attached before any code sees it. */
 export function writeFunction(writer: Writer, node: Node, cx: Context): Rope {
   const func = writer.analysis.funcOf.get(node)!
   const text = writer.plain(node, func, cx)
@@ -51,11 +51,11 @@ export function writeFunction(writer: Writer, node: Node, cx: Context): Rope {
   const hint = writer.hintOf(node)
   const named: Rope =
     hint === undefined || node.id !== null ? text : namedProperty(hint, rope`${propertyText(hint)}: ${text}`)
-  // `return()=>…` needs no space; a name in the place of the parenthesis does.
+  // `return()=>…` needs no space; a name instead of the parenthesis does.
   return rope` ${writeAttachment(writer, func, named, cx)}`
 }
 
-/** A function or class whose name is only known when it is made: what the variable `key` holds. */
+/** A function or class whose name is known only at run time: the variable `key` holds it. */
 export function writeNamedBy(writer: Writer, node: Node, key: string, cx: Context): Rope {
   const func = writer.analysis.funcOf.get(node)
   const named = (text: Rope): Rope => rope`{ [${key}]: ${text} }[${key}]`
@@ -64,7 +64,7 @@ export function writeNamedBy(writer: Writer, node: Node, key: string, cx: Contex
   return writer.attachesTwin(func, cx) ? writeAttachment(writer, func, plain, cx) : plain
 }
 
-/** `attach(plain, twin)`, with whatever an arrow's twin must borrow. */
+/** `attach(plain, twin)`, with the values that an arrow's twin captures. */
 export function writeAttachment(writer: Writer, func: Func, plain: Rope, cx: Context): Rope {
   const attacher = writer.attacher(func)
   if (writer.isItself(func)) return writer.marked(func, plain)
@@ -84,24 +84,30 @@ export function writeAttachment(writer: Writer, func: Func, plain: Rope, cx: Con
   return rope`((${parameters}) => ${attacher}(${plain}, ${twin}))(${values})`
 }
 
-/** The property of that name of an object that has no other: what is made there takes the name. */
+/**
+ * Wraps a property in an object literal and reads it back, so that the function or class in it takes the
+ * name.
+ */
 export function namedProperty(name: string, property: Rope): Rope {
   return rope`{ ${property} }[${JSON.stringify(name)}]`
 }
 
-/** A name as the key of an object literal: `__proto__` as a key would set the prototype. */
+/**
+ * A name as the key of an object literal. `__proto__` must be computed, because as a plain key it sets the
+ * prototype.
+ */
 export function propertyText(name: string): string {
   return name === '__proto__' ? '["__proto__"]' : JSON.stringify(name)
 }
 
-/** True when the function is used as a value anywhere. */
+/** True if the function is used as a value. */
 function escapes({ binding }: Func): boolean {
   return (
     binding === null || binding.volatile || binding.references.some(({ callee, write }) => !callee || write)
   )
 }
 
-/** The part of a rope from an offset of the source on. */
+/** The part of a rope from an offset of the source. */
 function cut(whole: Rope, from: number): Rope {
   const made = new Rope()
   let reached = false

@@ -1,6 +1,6 @@
 /**
- * `fn.bind(…)` in code that is not resumable itself: at the top of a module, in a field. The function that it
- * makes would carry no resumable form, and a task that calls it could not be preempted in it.
+ * `fn.bind(…)` in code that is not resumable: at the top of a module, in a field. Without this, the bound
+ * function would have no resumable form, and a task could not be preempted in it.
  */
 import { type Rope, rope } from '../../output/rope.ts'
 import type { Node } from '../../analysis/syntax.ts'
@@ -20,7 +20,7 @@ export function isBind({ type, callee, optional }: Node): boolean {
   )
 }
 
-/** The method is read before the arguments are evaluated, and called after, as the language does. */
+/** Reads the method before it evaluates the arguments, and calls it afterwards, as the language does. */
 export function writeBind(writer: Writer, node: Node, cx: Context): Rope {
   const object = writer.node(node.callee.object, cx)
   const text = JSON.stringify(calleeText(node.callee))

@@ -1,5 +1,5 @@
 /**
- * Classes: a method's twin is a method beside it, under a symbol or a private name, and a static block links
+ * Classes. The twin of a method is a method beside it, under a symbol or a private name. A static block links
  * the two.
  */
 import { constructorIn } from '../../analysis/construct.ts'
@@ -45,7 +45,7 @@ export function writeClass(writer: Writer, node: Node, cx: Context): Rope {
     .add(elements)
 }
 
-/** What is available inside a class: its private names hide those of the classes around it. */
+/** The functions available inside a class. Its private names hide those of the classes around it. */
 function privateTwins(writer: Writer, elements: Node[], cx: Context): Available {
   const own = new Set<Func>()
   const hidden = new Set<string>()
@@ -68,7 +68,7 @@ function writeElement(
 ): Rope {
   const func = writer.analysis.funcOf.get(element.type === 'MethodDefinition' ? element.value : element)
   if (func === undefined) return new Rope().add(element)
-  // What is inside runs on its own: not in the frame around the class, and with a `this` of its own.
+  // Code inside a class is not part of the frame around the class, and has its own `this`.
   const own: Context = { ...cx, frame: null, readsCaptures: false, captureOwner: null }
   if (element.type === 'StaticBlock') return writer.block(element, { ...own, func, jumps: noJumps })
   const made = new Rope()
@@ -99,8 +99,8 @@ function writeElement(
 }
 
 /**
- * True for the value of a field that runs no code. Any other runs between `new` and the constructor of a base
- * class, and must not take the permission to unwind that is meant for that one.
+ * True for a field value that runs no code. Any other value runs between `new` and the constructor of a base
+ * class, and must not take the permission to unwind that is for that constructor.
  */
 function isInert(value: Node): boolean {
   const node = bare(value)
@@ -136,14 +136,14 @@ function writeField(writer: Writer, element: Node, cx: Context): { place: Node; 
   return { place: value, text: writer.node(value, cx) }
 }
 
-/** How what unwinds is marked, where it is no method. */
+/** The link flavor of functions that unwind and are no methods. */
 export const linked: Partial<Record<Func['kind'], string>> = {
   constructor: 'class',
   getter: 'get',
   setter: 'set',
 }
 
-/** The twin that stands beside a method, or null where it needs none; `links` is given what joins the two. */
+/** The twin beside a method, or null if it needs none. Adds the link between the two to `links`. */
 function writeMethodTwin(
   writer: Writer,
   element: Node,
@@ -160,7 +160,7 @@ function writeMethodTwin(
     links.push(text, String(number), isStatic ? 'true' : 'false', `'${how}'`)
   }
   if (writer.isItself(func)) {
-    // A class is not called but by `new`, which looks for nothing else.
+    // Only `new` calls a class, and it reads nothing else.
     if (!isPrivate) link(0, linked[func.kind] ?? 'frames')
     return null
   }

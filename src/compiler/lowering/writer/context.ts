@@ -1,15 +1,15 @@
-/** What the writer of a piece of output must know of the place where that piece will stand. */
+/** Facts about the place in the output for which a piece is written. */
 import type { Func } from '../../analysis/functions.ts'
 import type { Rope } from '../../output/rope.ts'
 import type { Binding } from '../../analysis/scope.ts'
 
-/** The variables of one resumable function that are the compiler's own. */
+/** The variables of one resumable function that the compiler adds. */
 export class Frame {
   readonly func: Func
   readonly #prefix: string
   readonly #free: string[] = []
   readonly temporaries: string[] = []
-  /** Counts turns down to the next look at the safepoint. */
+  /** True if it counts turns down to the next check of the safepoint. */
   usesFuel = false
   #labels = 0
 
@@ -18,7 +18,7 @@ export class Frame {
     this.#prefix = prefix
   }
 
-  /** A variable that holds its value until it is given back. */
+  /** A variable for a value, until it is released. */
   take(): string {
     const free = this.#free.pop()
     if (free !== undefined) return free
@@ -36,14 +36,11 @@ export class Frame {
   }
 }
 
-/**
- * Functions whose resumable form is in scope: a chain of scopes, so that a deep one costs no copy of those
- * around it.
- */
+/** Functions whose resumable form is in scope: a chain of scopes, so that an inner one copies nothing. */
 export class Available {
   readonly #around: Available | null
   readonly #own: ReadonlySet<Func>
-  /** Private names that the class of this scope declares: they hide those of the classes around it. */
+  /** Private names that the class of this scope declares. They hide those of outer classes. */
   readonly #hidden: ReadonlySet<string>
 
   constructor(around: Available | null, own: ReadonlySet<Func>, hidden: ReadonlySet<string> = nothingHidden) {
@@ -59,7 +56,6 @@ export class Available {
     return this.#around !== null && this.#around.has(func)
   }
 
-  /** The private method of this name that is in scope, or null. */
   privateMethod(name: string): Func | null {
     if (!this.#hidden.has(name)) return this.#around?.privateMethod(name) ?? null
     for (const func of this.#own) {
@@ -77,36 +73,38 @@ export class Available {
 const nothingHidden: ReadonlySet<string> = new Set()
 
 export interface Context {
-  /** The function whose code this is. */
+  /** The function that contains the code. */
   func: Func
-  /** The resumable function that this code is part of, where it may stop; null in code that may not. */
+  /** The resumable function that contains the code, if it may stop there; else null. */
   frame: Frame | null
   /**
    * Which functions made here get their resumable form attached.
-   *   all       every one that has one
-   *   explicit  those marked themselves, or by their module
-   *   none      none: this is the plain form of a function that stands beside its resumable one
+   *   all       every function that has one
+   *   explicit  functions that are marked themselves, or by their module
+   *   none      none: this is the plain form of a function whose resumable form is beside it
    */
   attach: 'all' | 'explicit' | 'none'
-  /** `this`, `arguments`, `new.target` and `super` go by their lent names: an arrow's twin is no arrow. */
+  /**
+   * `this`, `arguments`, `new.target` and `super` are read by their capture names: this is an arrow's twin.
+   */
   readsCaptures: boolean
-  /** The function whose `this` and so on are lent out by name here. */
+  /** The function whose `this` and so on have capture names here. */
   captureOwner: Func | null
-  /** Functions whose resumable form is in scope here. */
   available: Available
-  /** Jumps that must go elsewhere, because their loop was taken apart. */
+  /** Replacements for jumps whose loop was split. */
   jumps: ReadonlyMap<object, Rope>
-  /** The cursors of the loops around, innermost first, that a `return` has to close here. */
+  /** The cursors of the loops around, innermost first, that a `return` must close. */
   closing?: readonly string[] | undefined
   /**
-   * Where a `return` goes that a `finally` has to see first: what it leaves by, and where its value is kept.
+   * For a `return` inside a `try` with a `finally` that may suspend: the label to leave by, and the variables
+   * for the kind of exit and the value.
    */
   ending?: { readonly label: string; readonly how: string; readonly value: string } | undefined
-  /** A constructor that goes on: what gives `new` the object, where the engine would have done so. */
+  /** In the second form of a constructor: the runtime function that returns the object to `new`. */
   building?: string | undefined
-  /** Variables that go by another name here, because they were moved; `.v` and the like included. */
+  /** Variables that have another name here, perhaps with `.v` appended. */
   renamed: ReadonlyMap<Binding | 'arguments' | 'target', string> | null
 }
 
-/** The jumps of code that stands in no loop which was taken apart. */
+/** For code outside split loops. */
 export const noJumps: Context['jumps'] = new Map()

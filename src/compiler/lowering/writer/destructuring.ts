@@ -1,17 +1,17 @@
 /**
- * Values that are taken apart: what cannot be is refused by the name that it has in the source, as the engine
- * would.
+ * Destructured values. A value that cannot be destructured throws the engine's message, with the name that
+ * the value has in the source.
  */
 import { type Rope, rope } from '../../output/rope.ts'
 import { bare, type Node, wordOf } from '../../analysis/syntax.ts'
 
-/** Whether a value of this source is a temporary by the time that the pattern takes it apart. */
+/** True if the value of this source is in a temporary when the pattern destructures it. */
 export function isDestructured(pattern: Node, source: Node): boolean {
   if (pattern.type !== 'ArrayPattern' && pattern.type !== 'ObjectPattern') return false
   return bare(source).type === 'CallExpression'
 }
 
-/** The value, once it is known that the pattern can take it apart. `name`: see `calledName`. */
+/** The value, after a check that the pattern can destructure it. `name`: see `calledName`. */
 export function checkedValue(
   names: { runtime(name: string): string },
   pattern: Node,

@@ -1,7 +1,4 @@
-/**
- * How the engine names an expression in "… is not a function": the calls that we make for it must say the
- * same.
- */
+/** The names that the engine uses in its error messages. The runtime's calls must throw the same text. */
 import { bare, type Node, walk } from '../../analysis/syntax.ts'
 
 const unnamed = '(intermediate value)'
@@ -10,7 +7,7 @@ export function calleeText(node: Node): string {
   return print(node, '(...)')
 }
 
-/** What the engine says of a thing that a loop cannot run over. */
+/** The engine's message for a loop over a value that is not iterable. */
 export function notIterableText(node: Node): string {
   let inner = node
   while (inner.type === 'ParenthesizedExpression') inner = inner.expression
@@ -20,24 +17,24 @@ export function notIterableText(node: Node): string {
   return `${print(node, '')} is not iterable`
 }
 
-/** What the engine calls a value that a pattern takes apart: of a list the whole of what it says. */
+/** The engine's name for a value that a pattern destructures; for an array pattern, the whole message. */
 export function destructuredName(pattern: Node, source: Node): string {
   return pattern.type === 'ArrayPattern' ? notIterableText(source) : calleeText(bare(source))
 }
 
-/** The same for what a loop declares, for which the engine has a name of its own. */
+/** The same for the variables of a loop, for which the engine has its own name. */
 export function loopElementName(pattern: Node): string {
   return pattern.type === 'ArrayPattern' ? '.for is not iterable' : '.for'
 }
 
-/** The same for what `yield*` cannot run over. */
+/** The same for the operand of `yield*`. */
 export function delegateText(node: Node): string {
   return bare(node).type === 'Identifier' ? notIterableText(node) : `yield* ${unnamed} is not iterable`
 }
 
 /**
- * The spreads into calls and lists that are wanted, each with what the engine says where it is no list: see
- * runtime/notiterable.ts.
+ * The spreads in calls and arrays that `isWanted` selects, each with the engine's message if the value is not
+ * iterable: see runtime/notiterable.ts.
  */
 export function spreadsIn(program: Node, isWanted: (node: Node) => boolean): Map<Node, string> {
   const found = new Map<Node, string>()

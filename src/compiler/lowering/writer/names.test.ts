@@ -5,7 +5,7 @@ import { evaluateScript } from '../../../../test/compiler/differential/evaluate.
 import * as runtime from '../../runtime.ts'
 import { Names } from './names.ts'
 
-describe('names of the output begin with something short', () => {
+describe('names of the output have a short prefix', () => {
   test.each([
     ['no dollar sign', 'const a = 1', '$'],
     ['a dollar sign alone, or before what ends a name', '$(a); `${a}`; a$ = $', '$'],
@@ -22,7 +22,7 @@ describe('names of the output begin with something short', () => {
     expect(new Names(source, true).short).toBe(short)
   })
 
-  test('and are as they were where stacks and tools know them by it', () => {
+  test('except those that stacks and tools show', () => {
     expect(new Names('const a = 1').short).toBe('$h_')
     expect(new Names('const a = 1', true).prefix).toBe('$h_')
   })
@@ -31,7 +31,7 @@ describe('names of the output begin with something short', () => {
 const taken = ['p', 'v', 'o', 'k', 'm', 'n', 's', 't', '0', '1', 'A', 'B', 'e', 'l0', 'x', 'args']
 
 test.each(['$', '_$', '$_', '$h_', String.raw`\u0024`])(
-  'a program whose variables are called %sp and the like does the same',
+  'a program with variables such as %sp behaves the same',
   prefix => {
     const declared = taken.map((name, at) => `var ${prefix}${name} = ${at};`).join(' ')
     const all = taken.map(name => prefix + name).join(' + ')

@@ -1,10 +1,10 @@
-/** Names for the output that nothing in the source can meet. */
+/** Names for the output that conflict with no name of the source. */
 
 export class Names {
   readonly prefix: string
   /**
-   * What names begin with that no stack shows: shorter where the source allows it, since they are a large
-   * part of the output.
+   * The prefix of names that no stack trace shows. It is short if the source allows it, since these names are
+   * a large part of the output.
    */
   readonly short: string
   readonly #used = new Map<string, string>()
@@ -17,7 +17,7 @@ export class Names {
     this.short = (isShort && shortPrefix(source)) || prefix
   }
 
-  /** The local name of something that the runtime exports; it will be imported. */
+  /** The local name of a runtime export, which will be imported. */
   runtime(name: string): string {
     let local = this.#used.get(name)
     if (local === undefined) {
@@ -27,7 +27,7 @@ export class Names {
     return local
   }
 
-  /** A name for this purpose, the same each time. */
+  /** The name of a captured value, always the same. */
   capture(name: 'this' | 'arguments' | 'target' | 'super'): string {
     return `${this.prefix}of_${name}`
   }
@@ -36,7 +36,7 @@ export class Names {
     return `${hint.replace(/[^\w$]/g, '')}${this.prefix}${this.#count++}`
   }
 
-  /** A small integer, never the same twice. */
+  /** A unique small integer. */
   number(): number {
     return this.#count++
   }
@@ -46,15 +46,14 @@ export class Names {
   }
 }
 
-/** What goes by the same name in every output. */
+/** Names that are the same in every output. */
 const named: ReadonlyMap<string, string> = new Map([
   ['save', 's'],
   ['take', 't'],
 ])
 
 /**
- * A short beginning that no name of the source contains before another letter or digit; null: it has all of
- * them.
+ * A short prefix that no name of the source contains before another letter or digit; null if there is none.
  */
 function shortPrefix(source: string): string | null {
   // A name may be written with escapes.
@@ -64,10 +63,7 @@ function shortPrefix(source: string): string | null {
   return /\$_\w/.test(source) ? null : '$_'
 }
 
-/**
- * Upper-case letters for a number: they meet none of the names that forms use. What is written at each call
- * is short.
- */
+/** Upper-case letters for a number. They conflict with none of the names that forms use. */
 function shortName(number: number): string {
   const letter = String.fromCharCode(65 + (number % 26))
   return number < 26 ? letter : `${letter}${Math.trunc(number / 26)}`

@@ -1,6 +1,6 @@
 /**
- * Object literals. A method that knows `super` has its twin beside it, under a symbol, and the two are linked
- * when the object has been made; any other function is attached its twin where it stands.
+ * Object literals. A method with `super` has its twin beside it, under a symbol, and the two are linked when
+ * the object is made. Any other function gets its twin attached in place.
  */
 import type { Func } from '../../analysis/functions.ts'
 import { type Piece, Rope, rope } from '../../output/rope.ts'
@@ -70,10 +70,7 @@ function writeMethod(writer: Writer, property: Node, func: Func, cx: Context, li
   return rope`${propertyText(key)}: ${writeAttachment(writer, func, namedProperty(key, method), cx)}`
 }
 
-/**
- * A function that takes its name from a key that is computed: made as the only property of an object of its
- * own.
- */
+/** A function that takes its name from a computed key: made as the only property of a separate object. */
 function writeUnnamed(writer: Writer, property: Node, func: Func, cx: Context): Rope {
   const { names } = writer
   const entry = withValue(keyText(writer, property, cx), property, writer.plain(func.node, func, cx))
@@ -85,7 +82,7 @@ function writeUnnamed(writer: Writer, property: Node, func: Func, cx: Context): 
   return rope`...${names.runtime('attachEntry')}(${writer.attacher(func)}, { ${entry} }, ${writer.twin(func, cx, 'function* ')})`
 }
 
-/** Everything of a property before the end of its key. */
+/** The text of a property up to the end of its key. */
 function keyText(writer: Writer, property: Node, cx: Context): Rope {
   if (!property.computed) return new Rope().add({ start: property.start, end: property.key.end })
   return rope`${{ start: property.start, end: property.key.start }}${writer.node(property.key, cx)}`

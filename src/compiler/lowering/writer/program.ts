@@ -1,11 +1,11 @@
-/** The output as a whole: what stands first in the source, what the runtime gives, then the statements. */
+/** The whole output: directives and comments, the runtime's imports, then the statements. */
 import { exportsText } from '../../loading/commonjs.ts'
 import { type Rope, rope } from '../../output/rope.ts'
 import { directives, type Node } from '../../analysis/syntax.ts'
 import { Available, type Context, noJumps } from './context.ts'
 import type { Writer } from './writer.ts'
 
-/** The whole output. `preamble` stands before all else, and is asked for when all else is written. */
+/** The whole output. `preamble` comes first, but is called last. */
 export function writeProgram(writer: Writer, runtime: string, preamble: () => string): Rope {
   const { program, root } = writer.analysis
   const cx: Context = {
@@ -28,7 +28,7 @@ export function writeProgram(writer: Writer, runtime: string, preamble: () => st
   return rope`${{ start: 0, end: first }}${break_}${prelude}${extra}${attached}${statements}${exported}`
 }
 
-/** What brings the names of the runtime that the output uses. */
+/** The imports of the runtime's names that the output uses. */
 function imports({ names, analysis, fixesImports }: Writer, runtime: string): string {
   const used = names.imports()
   if (used.length === 0) return ''
@@ -44,7 +44,7 @@ function imports({ names, analysis, fixesImports }: Writer, runtime: string): st
 }
 
 /**
- * Where the first statement starts: comments above it speak to other tools (`@jsx`, a licence) and stay
+ * The offset of the first statement. Comments before it address other tools (`@jsx`, a licence) and stay
  * first.
  */
 function afterComments(program: Node, source: string): number {

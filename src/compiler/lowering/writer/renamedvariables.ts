@@ -1,10 +1,10 @@
-/** Variables that a function which unwinds keeps under another name, and what goes with them. */
+/** Variables that a function which unwinds keeps under another name. */
 import { type Rope, rope } from '../../output/rope.ts'
 import { bare, givesName, isAnonymous, type Node } from '../../analysis/syntax.ts'
 import type { Context } from './context.ts'
 import type { Writer } from './writer.ts'
 
-/** A variable that goes by another name, or null. */
+/** A renamed variable, or null. */
 export function writeRenamed(writer: Writer, node: Node, cx: Context): Rope | null {
   switch (node.type) {
     case 'Identifier': {
@@ -19,7 +19,7 @@ export function writeRenamed(writer: Writer, node: Node, cx: Context): Rope | nu
     }
     case 'AssignmentExpression':
     case 'AssignmentPattern': {
-      // A function that is given to a variable with another name takes the name that the source has.
+      // A function that is assigned to a renamed variable takes the variable's name in the source.
       const { left, right, operator } = node
       if (!givesName(node) || !isAnonymous(bare(right))) return null
       const other = writer.renamed(left, cx)
@@ -27,8 +27,8 @@ export function writeRenamed(writer: Writer, node: Node, cx: Context): Rope | nu
       return rope`${other} ${operator ?? '='} ${writer.named(right, left, cx)}`
     }
     case 'UnaryExpression': {
-      // A variable is not deleted, and stays one also where it is now a member; what is no variable is
-      // deleted at once.
+      // `delete` of a variable fails, also if the variable is now a member. `delete` of any other value runs
+      // as it is.
       if (node.operator !== 'delete') return null
       const target = bare(node.argument)
       if (target.type === 'MetaProperty' && cx.renamed!.has('target')) return rope`true`
@@ -40,7 +40,7 @@ export function writeRenamed(writer: Writer, node: Node, cx: Context): Rope | nu
       return name === undefined ? null : rope`${name}`
     }
     case 'CallExpression': {
-      // What was a variable and is now a member must not lend its object to the call.
+      // A variable that is now a member must not pass its object to the call as a receiver.
       const { callee } = node
       if (callee.type !== 'Identifier' || !writer.renamed(callee, cx)?.includes('.')) return null
       const args = writer.argumentsText(node, cx)

@@ -1,6 +1,6 @@
 import type { Node } from '../../analysis/syntax.ts'
 
-/** What may end without a semicolon. */
+/** Statements that may end without a semicolon. */
 const endedByLine = new Set([
   'VariableDeclaration',
   'ExpressionStatement',
@@ -12,13 +12,13 @@ const endedByLine = new Set([
 ])
 
 const spacesAndComments = /(?:\s|\/\/.*|\/\*[^]*?\*\/)*/y
-/** What continues a call on the line before. */
+/** Text that continues a call on the line before. */
 const continuing = /[([`+\-*/.<]|in\b|instanceof\b/y
 
 /**
- * True for a statement or a field that ends with the body of an arrow function, and without a semicolon.
- * Nothing can continue an arrow function, so it ends there, whatever the next line begins with. The call that
- * is written around the function could be continued: a semicolon has to follow it.
+ * True for a statement or field that ends with the body of an arrow function and has no semicolon. Nothing
+ * can continue an arrow function, so it ends there. But the next line could continue the call that is written
+ * around the function, so a semicolon must follow it.
  */
 export function endsWithArrow({ type, end }: Node, source: string): boolean {
   if (!endedByLine.has(type) || source[end - 1] !== '}') return false

@@ -1,11 +1,11 @@
 /**
- * Writes the output: the source as it stands, with each function's resumable form beside it. This half knows
- * where twins go: next to declarations, around expressions, into class bodies. What is inside them is the
- * lowering's.
+ * Writes the output: the source text, with each function's resumable form beside it. This half knows where
+ * twins go: next to declarations, around expressions, into class bodies. The lowering writes the code inside
+ * them.
  *
- * Two copies of a function's text stand in the output, the plain form and the twin. Functions made inside are
- * then made by either: those in the twin are attached their own twins; those in the plain form only where
- * they are marked themselves, and not inside a twin. So the size grows with depth, not with a power of it.
+ * The output contains two copies of a function's text, the plain form and the twin. Either of them may make
+ * the functions inside. In the twin these get their own twins attached. In the plain form they get twins only
+ * if they are marked themselves, and not inside a twin. So the size grows with the depth, not exponentially.
  */
 import type { Analysis } from '../../analysis/analysis.ts'
 import type { Func } from '../../analysis/functions.ts'
@@ -23,14 +23,14 @@ import { writeObject } from './objects.ts'
 import { writeProgram } from './program.ts'
 import { writeTwin } from '../generator/twin.ts'
 
-/** What a resumable form stands in for. */
+/** The kind of function that a resumable form replaces. */
 export type Flavor = 'plain' | 'generator' | 'async' | 'getter' | 'setter'
 
 export abstract class Writer {
   readonly source: string
   readonly analysis: Analysis
   readonly names: Names
-  /** The name that an anonymous function takes from where it stands. */
+  /** The names that anonymous functions take from their context. */
   readonly #hints = new Map<Node, string>()
   readonly #twinNames = new Map<Func, string>()
 
@@ -40,32 +40,31 @@ export abstract class Writer {
     this.names = new Names(source, this.namesShortly)
   }
 
-  /** True when the output's own names are short: most of them stand in every line. */
+  /** True if the output uses short names. */
   protected get namesShortly(): boolean {
     return false
   }
 
-  /** Writes a node of code that may stop, or returns null to have it copied with its children written. */
+  /** Writes a node of code that may suspend; null if the node is copied, with its children written. */
   abstract resumable(node: Node, cx: Context): Rope | null
 
-  /** The statements that a resumable function begins with. */
+  /** The first statements of a resumable function. */
   abstract entry(func: Func, frame: Frame): string
 
-  /** What kind of thing the function's resumable form is. */
   flavor(func: Func): Flavor {
     if (func.kind === 'getter' || func.kind === 'setter') return func.kind
     if (func.isGenerator) return 'generator'
     return func.isAsync ? 'async' : 'plain'
   }
 
-  /** How the function's resumable form is attached: the runtime's name for it. */
+  /** The runtime function that attaches the resumable form. */
   attacher(func: Func): string {
     const flavor = this.flavor(func)
     if (flavor === 'generator') return this.names.runtime('attachGenerator')
     return this.names.runtime(flavor === 'async' ? 'attachAsync' : 'attach')
   }
 
-  /** True when calls can go to the twin's own name, and need no look at the function. */
+  /** True if calls can use the twin's own name, without a check of the function. */
   isDirect(func: Func): boolean {
     return func.kind === 'declaration' && !func.isGenerator && !func.isAsync
   }
@@ -75,7 +74,8 @@ export abstract class Writer {
   }
 
   /**
-   * A statement list from `from` to `to`: its declarations' twins are attached before its first statement.
+   * A statement list from `from` to `to`. The twins of its declarations are attached before its first
+   * statement.
    */
   list(body: Node[], outer: Context, from: number, to: number): { attached: Rope; statements: Rope } {
     const cx = { ...outer, available: this.availableIn(body, outer) }
@@ -92,8 +92,8 @@ export abstract class Writer {
         statements.add(plain).add(' ').add(beside)
         attached.add(attach)
       } else {
-        // What is written may begin with a parenthesis where the source did not, behind a line without a
-        // semicolon.
+        // The written statement may begin with a parenthesis; after a line without a semicolon that would be
+        // a call.
         if ((cx.frame !== null || cx.renamed !== null) && statement.type === 'ExpressionStatement')
           statements.add(';')
         statements.add(this.node(statement, cx))
@@ -104,7 +104,7 @@ export abstract class Writer {
     return { attached, statements }
   }
 
-  /** What can be called by the name of its twin among these statements. */
+  /** The functions of these statements that can be called by their twin's name. */
   availableIn(statements: readonly Node[], cx: Context): Available {
     let own: Set<Func> | null = null
     for (const statement of statements) {
@@ -117,7 +117,7 @@ export abstract class Writer {
     return own === null ? cx.available : new Available(cx.available, own)
   }
 
-  /** The functions that a statement gives names to. */
+  /** The functions that a statement declares. */
   declaredIn(statement: Node): Func[] {
     const declaration = declarationIn(statement)
     if (declaration !== null) {
@@ -135,7 +135,7 @@ export abstract class Writer {
     return found
   }
 
-  /** True when the function's resumable form is to be attached here. */
+  /** True if the function's resumable form is attached here. */
   attachesTwin(func: Func, cx: Context): boolean {
     if (!func.twin || cx.attach === 'none') return false
     if (cx.attach === 'explicit' && func.mark === 'inherited') return false
@@ -146,7 +146,7 @@ export abstract class Writer {
     return true
   }
 
-  /** The name that the twin of a function declaration has. */
+  /** The name of a declared function's twin. */
   twinName(func: Func): string {
     let name = this.#twinNames.get(func)
     if (name === undefined) {
@@ -156,37 +156,35 @@ export abstract class Writer {
     return name
   }
 
-  /** True for a function that needs no form beside it, because it is resumable itself. */
+  /** True for a function that unwinds: it is its own resumable form. */
   isItself(_func: Func): boolean {
     return false
   }
 
-  /** Such a function, marked as one. */
+  /** Such a function, with its mark. */
   marked(func: Func, value: Piece, _name?: string): Rope {
     return rope`${this.attacher(func)}(${value})`
   }
 
-  /** Whether every class tells the runtime that it was written here, also one without methods. */
+  /** True if every class, also one without methods, is reported to the runtime. */
   readonly marksClasses: boolean = false
 
-  /** A statement that stands in each class which is linked. */
+  /** A statement for each linked class. */
   get classMark(): string {
     return ''
   }
 
-  /** True when what plain code binds carries a resumable form, as what it was made of does. */
+  /** True if functions that plain code binds stay resumable. */
   get keepsBound(): boolean {
     return true
   }
 
-  /** True when what the runtime exports is put into constants of the module, which engines know best. */
+  /** True if runtime exports are copied into constants of the module, which engines optimize best. */
   get fixesImports(): boolean {
     return false
   }
 
-  /**
-   * The function's plain form: the text as it stands, but for functions inside that are marked themselves.
-   */
+  /** The function's plain form: its text as it is, except functions inside that are marked themselves. */
   plain(node: Node, func: Func, cx: Context): Rope {
     if (func.isText) return new Rope().add(node)
     const attach = func.twin && cx.attach === 'all' ? 'none' : cx.attach
@@ -202,12 +200,14 @@ export abstract class Writer {
     })
   }
 
-  /** The function's resumable form, with `head` before its parameters. */
   twin(func: Func, outer: Context, head: string): Rope {
     return writeTwin(this, func, outer, head)
   }
 
-  /** A parameter of a twin, and what the body begins with because of it. `beside`: where nothing can stop. */
+  /**
+   * A parameter of a twin, and the statement that it adds to the body. `beside`: the twin's head, where
+   * nothing can suspend.
+   */
   parameter(
     parameter: Node,
     _index: number,
@@ -218,7 +218,6 @@ export abstract class Writer {
     return { written: this.node(parameter, beside), opening: rope`` }
   }
 
-  /** A node in its place. */
   node(node: Node, cx: Context): Rope {
     if (isFunction(node)) return writeFunction(this, node, cx)
     switch (node.type) {
@@ -268,7 +267,6 @@ export abstract class Writer {
     return cx.renamed.get(binding)
   }
 
-  /** `...value` in an object literal. */
   spreadProperty(node: Node, cx: Context): Rope {
     return this.copy(node, cx)
   }
@@ -284,15 +282,14 @@ export abstract class Writer {
   copy(node: Node, cx: Context): Rope {
     if (isFunction(node)) return this.#functionText(node, cx)
     const made = new Rope()
-    // Children that are as they were need no piece of their own: most of a program is copied.
+    // Unchanged children need no separate piece: most of a program is copied.
     let copied = node.start
     let reached = node.start
     for (const child of children(node)) {
       if (child.start < reached) continue
       reached = child.end
       const text = this.node(child, cx)
-      // `new function () {…}()`: with a call around it, the function would be an argument of what `new`
-      // makes.
+      // `new function () {…}()`: with a call around it, the function would be an argument of `new`.
       const isMade = node.type === 'NewExpression' && child === node.callee && beginsWithFunction(child)
       if (!isMade && text.isRange(child)) continue
       made.add({ start: copied, end: child.start }).add(isMade ? rope`(${text})` : text)
@@ -315,7 +312,7 @@ export abstract class Writer {
     return made.add({ start: node.body.end, end: node.end })
   }
 
-  /** A block, with the twins of what it declares. */
+  /** A block, with the twins of its declarations. */
   block(node: Node, cx: Context): Rope {
     const kept = directives(node.body)
     const from =
@@ -330,8 +327,8 @@ export abstract class Writer {
   }
 
   /**
-   * A function declared in a case is not visible outside of the switch: its twin is attached where the case
-   * begins.
+   * A function declared in a case is not visible outside the switch: its twin is attached at the start of the
+   * case.
    */
   #switch(node: Node, cx: Context): Rope {
     const all: Node[] = node.cases.flatMap(({ consequent }: Node) => consequent)
@@ -369,21 +366,18 @@ export abstract class Writer {
     }
   }
 
-  /** The name that the function takes from where it stands. */
+  /** The name that the function takes from its context. */
   hintOf(func: Node): string | undefined {
     return this.#hints.get(func)
   }
 
-  /** Lets a function that has no name take one from where it stands. */
+  /** Records the name that an anonymous function takes from its context. */
   hint(value: Node, name: string): void {
     const node = bare(value)
     if (isFunction(node) && node.id === null) this.#hints.set(node, name)
   }
 
-  /**
-   * A function or class without a name of its own, which is given to the variable `id`: it takes the name
-   * from there.
-   */
+  /** An anonymous function or class that is assigned to the variable `id`, from which it takes its name. */
   named(value: Node, id: Node, cx: Context): Rope {
     const other = this.renamed(id, cx)
     if (other !== undefined && other !== id.name) return this.namedAs(value, id.name, cx)
@@ -391,25 +385,23 @@ export abstract class Writer {
     return this.node(value, cx)
   }
 
-  /** The same with a name that is not that of the variable. */
+  /** The same with another name. */
   namedAs(value: Node, name: string, cx: Context): Rope {
     this.hint(value, name)
     const text = this.node(value, cx)
     const func = this.analysis.funcOf.get(bare(value))
-    // What is attached to its twin has its name already.
+    // A function with an attached twin has its name already.
     if (func !== undefined && this.attachesTwin(func, cx)) return text
     return namedProperty(name, rope`${propertyText(name)}: ${text}`)
   }
 
-  /** The twin of a private method is a private method beside it. */
+  /** The name of a private method's twin, a private method beside it. */
   privateName(name: string): string {
     return `#${this.names.prefix}${name}`
   }
 }
 
-/**
- * True when the text of an expression begins with a function or an object, which may get a call around it.
- */
+/** True if the text of an expression begins with a function or an object, which may get a call around it. */
 function beginsWithFunction(node: Node): boolean {
   let inner = node
   while (inner.type === 'MemberExpression' || inner.type === 'TaggedTemplateExpression') {

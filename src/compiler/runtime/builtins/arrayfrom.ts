@@ -1,4 +1,4 @@
-/** `Array.from` and its kin, with a mapping that may stop and an iterable that may. */
+/** `Array.from` and the like, with a mapping and an iterable that may suspend. */
 import { needResched, PREEMPTED } from '../../../coroutine/core/coroutine.ts'
 import { callsBetween, type Callable, callable, resumableOf } from './callback.ts'
 import { iterateBy, paused, wait } from '../generator.ts'

@@ -1,7 +1,6 @@
 /**
- * The array methods that take a callback, as generators: step for step what the language defines, with the
- * callback called through its twin. They serve arrays, typed arrays and whatever looks like an array, as the
- * originals do.
+ * The array methods that take a callback, as generators. They follow the specification step by step, and call
+ * the callback through its twin. They handle arrays, typed arrays and array-likes, as the originals do.
  */
 import { needResched, PREEMPTED } from '../../../coroutine/core/coroutine.ts'
 import { define } from '../../../coroutine/core/define.ts'
@@ -9,7 +8,7 @@ import { callsBetween, type Callable, callable, resumableOf } from './callback.t
 
 type Stops = Generator<number, any, unknown>
 
-/** What the methods of a kind of list have in common: its length, and which of its places hold something. */
+/** The differences between kinds of lists: the length, and which indices have an element. */
 export interface ListKind {
   length(list: any): number
   has(list: any, index: number): boolean
@@ -78,7 +77,7 @@ export function* filter(kind: ListKind, list: any, fn: Callable, self: unknown):
   return made
 }
 
-/** `some`, `every` and the `find` family: they end at the first answer that is what they look for. */
+/** `some`, `every` and the `find` family: they end at the first result that they search for. */
 export function* search(
   kind: ListKind,
   list: any,
@@ -157,7 +156,7 @@ export function emptyArray(length: number): unknown[] {
   return new Array(length)
 }
 
-/** True for the `Array` of another realm: in each of them, `Array.prototype` is an array. */
+/** True for the `Array` of another realm: in each realm, `Array.prototype` is an array. */
 function isArrayOfAnotherRealm(maker: unknown): boolean {
   if (typeof maker !== 'function' || maker === Array) return false
   const found = Object.getOwnPropertyDescriptor(maker, 'prototype')

@@ -1,4 +1,4 @@
-/** A callback that a built-in was given: called through its twin where it has one. */
+/** A callback of a built-in: called through its twin if it has one. */
 import { type Twin, twin, unwinds } from '../../../coroutine/core/coroutine.ts'
 import { call, own } from '../attach.ts'
 
@@ -9,7 +9,7 @@ export function resumableOf(fn: Callable & { [twin]?: Twin }): Twin | undefined 
   return fn[twin] === undefined && !unwinds(fn) ? undefined : own(fn)
 }
 
-/** The callback in a form whose `call` is the language's own. */
+/** The callback, in a form whose `call` is the built-in one. */
 export function callable(fn: Callable): Callable {
   if (fn.call === call) return fn
   return function (this: unknown, ...args: unknown[]) {
@@ -17,10 +17,10 @@ export function callable(fn: Callable): Callable {
   }
 }
 
-/** How many calls of a plain callback stand between two looks at the safepoint, as a mask. */
+/** How many calls of a plain callback run between two safepoints, as a mask. */
 export const callsBetween = 15
 
-/** `CreateListFromArrayLike`: by its indices, whatever iterator the list has. */
+/** `CreateListFromArrayLike`: by index, without the list's iterator. */
 export function listOf(list: any): unknown[] {
   return Reflect.apply(gathered, undefined, list) as unknown[]
 }

@@ -3,8 +3,8 @@ import { preemptEverywhere } from '../../../../test/compiler/differential/drive.
 import { compiled, plain } from '../../../../test/compiler/differential/programs.ts'
 
 /**
- * Calls of built-ins that have a resumable form, each as the first of its kind in this process: what the
- * runtime works out when it is first asked, it works out under these prototypes too.
+ * Calls of built-ins that have a resumable form, each the first of its kind in this process: values that the
+ * runtime computes on first use are computed under these prototypes too.
  */
 const calls = [
   '[, 3, , 1].sort(order)',
@@ -57,7 +57,7 @@ export const programs = [${calls.map(call => `() => ${call}`).join(', ')}]
 
 type Program = () => unknown
 
-/** What a run reads and writes of the indices that stand on the prototype, and what it gives. */
+/** The reads and writes of the prototype's indices in a run, and its result. */
 function observed(run: () => unknown, holder: object): string[] {
   const lines: string[] = []
   let count = 0

@@ -1,7 +1,7 @@
 /**
- * What the language does not tell of an object without running its code. Node, Deno and Bun do; in a browser,
- * and in Node before 20.16, nothing does: `inspectors` is null there, and what needs it is left to the
- * engine's own functions.
+ * Facts about an object that the language does not show without running code of the program. Node, Deno and
+ * Bun provide them. In browsers, and in Node before 20.16, `inspectors` is null, and the engine's own
+ * functions run.
  */
 interface Inspectors {
   isProxy(value: unknown): boolean

@@ -12,7 +12,7 @@ import { LONG_LIST } from '../sort/defaultsort.ts'
 const raised = Int32Array.of(1)
 const lowered = Int32Array.of(0)
 
-/** The call through its twin, stopped wherever it can be: what it gave or threw, and how often it stopped. */
+/** The call through its twin, stopped wherever possible: its result or error, and the number of stops. */
 function inParts(fn: any, self: unknown, ...args: unknown[]): { value: unknown; stops: number } {
   const coroutine = coroutineOf(twinOf(fn)!, args, self)
   let stops = 0
@@ -57,12 +57,12 @@ describe('join', () => {
     )
   })
 
-  test('stops in between; a short list does not', () => {
+  test('can stop in between; a short list cannot', () => {
     expect(inParts(numbers.join, numbers).stops).toBeGreaterThan(5)
     expect(inParts([].join, [1, 2, 3])).toEqual({ value: '1,2,3', stops: 0 })
   })
 
-  test('reads each element once, in order, and before what follows a toString', () => {
+  test('reads each element once, in order, before the next toString', () => {
     const log = (join: (list: unknown[]) => unknown): unknown => {
       const read: number[] = []
       const list: unknown[] = Array.from({ length: LONG_LIST + 3 }, () => 'x')
@@ -83,7 +83,7 @@ describe('split', () => {
     if ((value as unknown[]).length > 2000) expect(stops).toBeGreaterThan(0)
   })
 
-  test('with a limit, by an expression, by nothing: the engine does it', () => {
+  test('with a limit, by an expression or by nothing is left to the engine', () => {
     expect(inParts(long.split, long, ',', 3).value).toEqual(long.split(',', 3))
     expect(inParts(long.split, long, /;+/).value).toEqual(long.split(/;+/))
     expect(inParts(long.split, long).value).toEqual([long])
@@ -117,7 +117,7 @@ describe.each(['replace', 'replaceAll'] as const)('%s', verb => {
       const [mine, theirs] = [fresh(), fresh()]
       const ours = outcome(() => inParts(long[verb], long, mine, replacement).value)
       const expected = outcome(() => long[verb](theirs as never, replacement as never))
-      // Not by toEqual: it would print both.
+      // Not by toEqual, which would print both.
       expect(ours === expected, `${search} by ${replacement}`).toBe(true)
       if (typeof mine !== 'string') expect(mine.lastIndex).toBe((theirs as RegExp).lastIndex)
     }
@@ -127,7 +127,7 @@ describe.each(['replace', 'replaceAll'] as const)('%s', verb => {
     expect(inParts(long[verb], long, /,/g, '-').stops).toBeGreaterThan(3)
   })
 
-  test('an expression with an exec of its own is left to the engine', () => {
+  test('an expression with its own exec is left to the engine', () => {
     const odd = (): RegExp => Object.assign(/,/g, { exec: () => null })
     expect(inParts(long[verb], long, odd(), '-').value).toBe(long[verb](odd(), '-'))
   })

@@ -1,8 +1,8 @@
 /**
- * `join` of long lists, `split`, `replace` and `replaceAll` of long texts, in parts: the same steps as the
- * language defines, with a look at the safepoint between elements and between matches. One match, and one
- * element's `toString`, run to their end. `replace` and `replaceAll` also call a replacer that can be
- * suspended so that it can be.
+ * `join` of long lists, `split`, `replace` and `replaceAll` of long texts, in parts: the steps of the
+ * specification, with a safepoint between elements and between matches. One match, and one element's
+ * `toString`, run to their end. A replacer that can be suspended is suspended inside `replace` and
+ * `replaceAll`.
  */
 import { needResched, PREEMPTED } from '../../../coroutine/core/coroutine.ts'
 import { define } from '../../../coroutine/core/define.ts'
@@ -12,9 +12,9 @@ import { LONG_LIST } from '../sort/defaultsort.ts'
 
 type Stops<T> = Generator<number, T, unknown>
 
-/** Texts that are shorter are split and searched at once. */
+/** Shorter texts are split and searched in one call. */
 export const LONG_SPLIT: number = 65_536
-/** Elements, pieces or matches between two looks, as a mask. */
+/** Elements, pieces or matches between two safepoints, as a mask. */
 const stepsBetween = 1023
 
 const { join } = Array.prototype
@@ -49,7 +49,7 @@ export function* joinLong(list: any, length: number, separator: string): Stops<s
   return text
 }
 
-/** What follows the element `at` of a list, that element included, which has been read already. */
+/** The rest of a list from the element `at`, which has been read already. */
 function tailOf(list: any, at: number, length: number, value: unknown): object {
   return new Proxy([], {
     get: (_, key) => {
@@ -59,7 +59,7 @@ function tailOf(list: any, at: number, length: number, value: unknown): object {
   })
 }
 
-/** `text.split(separator)`, of texts. */
+/** `text.split(separator)` by a string. */
 export function* splitLong(text: string, separator: string): Stops<string[]> {
   const pieces: string[] = []
   let count = 0
@@ -81,15 +81,15 @@ export function* splitLong(text: string, separator: string): Stops<string[]> {
   }
 }
 
-/** One place that is replaced. */
+/** A match to replace. */
 interface Match {
   readonly text: string
   readonly at: number
-  /** What a replacer is called with. */
+  /** The arguments for a replacer. */
   readonly args: unknown[]
 }
 
-/** `text.replaceAll(search, replacement)`, or `replace` where only the first counts, of texts. */
+/** `text.replaceAll(search, replacement)` of a string, or `replace` if only the first match counts. */
 export function* replaceText(
   text: string,
   search: string,
@@ -157,17 +157,17 @@ function* replaced(text: string, matches: readonly Match[], replacement: string 
   return made + (Reflect.apply(slice, text, [end]) as string)
 }
 
-/** `ToString`: of a symbol it throws, as a template does. */
+/** `ToString`: throws for a symbol, as a template does. */
 function textFrom(value: unknown): string {
   return typeof value === 'symbol' ? `${value as never}` : textOf(value)
 }
 
 const pattern: any = RegExp.prototype
 const members = ['exec', 'flags', 'global', 'unicode', 'unicodeSets', 'hasIndices', 'sticky', Symbol.replace]
-/** What the language itself has put there. */
+/** The built-in descriptors. */
 const originals = members.map(name => Object.getOwnPropertyDescriptor(pattern, name))
 
-/** Whether nothing of the program's own runs when this expression is used. */
+/** True if using this expression runs no code of the program. */
 export function isOrdinary(search: unknown): search is RegExp {
   if (inspectors?.isRegExp(search) !== true || Object.getPrototypeOf(search) !== pattern) return false
   if (Reflect.ownKeys(search as object).length !== 1 || typeof (search as RegExp).lastIndex !== 'number') {
@@ -180,12 +180,12 @@ export function isOrdinary(search: unknown): search is RegExp {
   })
 }
 
-/** The length of an array, where no code runs when it is asked; else 0. */
+/** The length of an array if reading it runs no code, else 0. */
 export function plainLength(list: unknown): number {
   return Array.isArray(list) && inspectors?.isProxy(list) === false ? list.length : 0
 }
 
-/** Which calls are made in parts: of long lists and texts, with arguments that run nothing. */
+/** The calls that are made in parts: of long lists and texts, with arguments that run no code. */
 export function isLongJoin(list: unknown, separator: unknown): boolean {
   return plainLength(list) >= LONG_LIST && (separator === undefined || typeof separator === 'string')
 }

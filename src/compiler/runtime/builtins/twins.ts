@@ -1,6 +1,6 @@
 /**
- * Gives the language's own functions that take callbacks their twins. A call in a resumable function then
- * finds them as it finds any other, and plain code never sees them.
+ * Gives the built-ins that take callbacks their twins. A call in a resumable function then finds them like
+ * any other twin; plain code never sees them.
  */
 import { needResched, PREEMPTED, type Twin, twin } from '../../../coroutine/core/coroutine.ts'
 import { attach } from '../attach.ts'
@@ -41,14 +41,20 @@ type Stops = Generator<number, any, unknown>
 const typedPrototype = Object.getPrototypeOf(Int8Array.prototype)
 const tagOf = Object.getOwnPropertyDescriptor(typedPrototype, Symbol.toStringTag)!.get!
 
-/** Attaches once: another copy of this module may have been here. What is frozen stays as it is. */
+/**
+ * Attaches a twin once: another copy of this module may have done so already. A frozen built-in stays as it
+ * is.
+ */
 function install(holder: any, name: string, make: (original: Callable) => Twin): void {
   const original: (Callable & { [twin]?: Twin }) | undefined = holder[name]
   if (typeof original !== 'function' || original[twin] !== undefined || !Object.isExtensible(original)) return
   attach(original, make(original))
 }
 
-/** A method that takes a callback first. What is wrong with the call, the original says best. */
+/**
+ * A method whose first argument is a callback. A wrong call is left to the original, which throws its own
+ * error.
+ */
 function method(
   accepts: (list: unknown) => boolean,
   run: (list: any, fn: Callable, self: unknown, args: unknown[]) => Stops,
@@ -108,7 +114,7 @@ install(Array.prototype, 'toSorted', sorting(isList, plainLength, toSortedArray)
 install(typedPrototype, 'sort', sorting(isTyped, typedLength, sortTyped))
 install(typedPrototype, 'toSorted', sorting(isTyped, typedLength, toSortedTyped))
 
-/** `sort`: with a comparator, or of a long list without one. */
+/** `sort` with a comparator, or of a long list without one. */
 function sorting(
   accepts: (list: unknown) => boolean,
   lengthOf: (list: any) => number,
@@ -127,7 +133,7 @@ function typedLength(list: unknown): number {
   return isTyped(list) ? typedArrays.length(list) : 0
 }
 
-/** The values in their order: by the comparator, or as the engine orders them without one. */
+/** The sorted values: by the comparator, or in the engine's default order. */
 function* ordered(values: unknown[], fn: Callable | undefined, insertions: number): Stops {
   if (fn === undefined) return yield* defaultSort(values)
   yield* timSort(values, { plain: fn, resumable: resumableOf(fn) }, insertions)
@@ -136,7 +142,7 @@ function* ordered(values: unknown[], fn: Callable | undefined, insertions: numbe
 
 let insertionInSort: number | undefined
 let insertionInToSorted: number | undefined
-/** Elements that are copied between two looks, as a mask. */
+/** How many elements are copied between two safepoints, as a mask. */
 const copiesBetween = 4095
 
 function* sortArray(list: any, fn: Callable | undefined): Stops {
@@ -193,12 +199,12 @@ function* toSortedTyped(list: any, fn: Callable | undefined): Stops {
   return made
 }
 
-/** The elements of a typed array, whatever iterator it has. */
+/** The elements of a typed array, without its iterator. */
 function elementsOf(list: any): unknown[] {
   return part(list, 0, typedArrays.length(list))
 }
 
-/** A typed array of the same kind, whatever its constructor says. */
+/** A typed array of the same type, without its constructor. */
 function copyOf(list: any): any {
   return new (globalThis as any)[Reflect.apply(tagOf, list, []) as string](list)
 }
@@ -238,7 +244,7 @@ for (const holder of [Map.prototype, Set.prototype] as any[]) {
         const resumable = resumableOf(fn as Callable)
         const plain = callable(fn as Callable)
         let turn = 0
-        // The iterator sees what is added and deleted while it runs, as the original does.
+        // The iterator sees elements that are added and deleted while it runs, as in the original.
         for (const [key, value] of Reflect.apply(entries, this, [])) {
           if (resumable !== undefined) yield* resumable.call(self, value, key, this)
           else plain.call(self, value, key, this)

@@ -1,11 +1,11 @@
 /**
- * The language's own functions that take callbacks, for functions that unwind: the same steps as in
- * arraymethods.ts, with variables instead of a generator. They serve arrays, and callbacks that unwind or are
- * plain; all else goes to the original's generator. Small, one by one, so that the engine can put them and
- * the callback into their caller.
+ * Built-ins that take callbacks, in forms that unwind: the same steps as in arraymethods.ts, with variables
+ * instead of a generator. They handle arrays, and callbacks that unwind or are plain; everything else uses
+ * the generator of the built-in. They are separate small functions, so that the engine can inline them and
+ * the callback into the caller.
  *
- * Each is a loop that can start anywhere. When the callback has unwound, what the loop needs is saved, and
- * the loop is entered again behind that call with what it returned.
+ * Each is a loop that can start at any index. If the callback unwinds, the loop saves its state. Later it is
+ * entered again after that call, with its result.
  */
 import { itself, twin, unwinds } from '../../../coroutine/core/coroutine.ts'
 import { frames, look, type Reenter, run, save, take } from '../../../coroutine/core/frames.ts'
@@ -22,8 +22,8 @@ import { speciesArray } from './arraymethods.ts'
 type Callable = (...args: any[]) => any
 
 /**
- * How many calls of a callback stand between two looks at the safepoint, as a mask. Where the loop begins it
- * does not look: that is where it was stopped.
+ * How many calls of a callback run between two safepoints, as a mask. There is no safepoint at the start of a
+ * loop, because that is where it continues.
  */
 const callsBetween = 63
 
@@ -32,8 +32,8 @@ const isArray = Array.isArray
 const call = Function.prototype.call
 
 /**
- * What a callback is: 1, it unwinds; 0, it is plain; -1, the loop here is not the one to run: the callback
- * has a twin of another kind, or is none, or the list is no array.
+ * The kind of a callback: 1, it unwinds; 0, it is plain; -1, this loop cannot run: the callback has another
+ * kind of twin, is no function, or the list is no array.
  */
 function kindOf(list: unknown, fn: any): number {
   if (typeof fn !== 'function' || fn.call !== call || !isArray(list)) return -1
@@ -48,7 +48,7 @@ function callOriginal(fn: Callable, list: any, args: ArrayLike<any>): unknown {
   return run(Reflect.apply(own(fn), list, args as any[]))
 }
 
-/** Gives a built-in its form. */
+/** Gives a built-in its form that unwinds. */
 function attachForm(original: any, built: any): void {
   const found = original?.[twin]
   if (found === undefined || found[form] !== undefined) return
@@ -56,10 +56,7 @@ function attachForm(original: any, built: any): void {
   found[form] = built
 }
 
-/**
- * True for an array that nobody else has seen: its holes are written as they are, where no prototype has that
- * index.
- */
+/** True for a new array whose holes can be written directly, because no prototype has that index. */
 function isOwn(made: any): boolean {
   return made.constructor === Array && Object.getPrototypeOf(made) === prototype && Object.isExtensible(made)
 }
@@ -73,9 +70,7 @@ attachForm(forEach, function (this: any, fn: any, self: any) {
   return kind < 0 ? callOriginal(forEach, this, arguments) : forEachFrom(0, this.length, this, fn, self, kind)
 })
 
-/**
- * How many places `forEach` has to run over, where it is the language's own and the list an array; else -1.
- */
+/** The number of elements for `forEach`, if it is the built-in one and the list an array; else -1. */
 export function eachOf(fn: unknown, list: any): number {
   return fn === forEach && isArray(list) ? list.length : -1
 }
@@ -352,7 +347,7 @@ function reduceOn(k: number, [length, list, fn, kind, held]: any[]): any {
   return reduceFrom(k, length, list, fn, kind, held)
 }
 
-// call, apply: what they call returns to whoever called them.
+// call, apply: their callee returns directly to their caller.
 
 const { apply } = Function.prototype
 
@@ -386,7 +381,7 @@ attachForm(Reflect.apply, function (fn: any, self: unknown, list: any) {
   return Reflect.apply(fn as Callable, self, args)
 })
 
-// Reflect.construct: what has been begun is kept, as `new` keeps it.
+// Reflect.construct: the unfinished object is saved, as with `new`.
 
 attachForm(Reflect.construct, function (fn: any, list: any, ...rest: unknown[]) {
   const [target] = rest.length > 0 ? rest : [fn]
@@ -399,7 +394,7 @@ function builtAgain(_: number, [begun]: unknown[]): unknown {
   return built(begun, take())
 }
 
-// bind: what is bound passes the permission on, so it unwinds as its function does.
+// bind: the bound function passes the permission on, so it unwinds if its function does.
 
 const { bind } = Function.prototype
 
@@ -408,7 +403,7 @@ attachForm(bind, function (this: any, ...args: unknown[]) {
   return unwinding(Reflect.apply(bind, this, args) as Callable)
 })
 
-// JSON: a long text is read in parts, and a large value written in parts.
+// JSON: a long text is parsed in parts, and a large value is written in parts.
 
 const { parse } = JSON
 

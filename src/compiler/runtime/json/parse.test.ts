@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { PartwiseParser } from './parse.ts'
 
-/** What the parser makes of a text in small parts; undefined: it leaves it to the original. */
+/** The parser's result for a text in small parts; undefined if the original must parse it. */
 function inParts(text: string, batch: number, step: number): { value: unknown } | undefined {
   const parser = new PartwiseParser(text, batch)
   let steps = 0
@@ -24,7 +24,7 @@ const original = (text: string): { value: unknown } | undefined => {
 /** With its keys in order, and its own `__proto__`. */
 const shown = (value: unknown): string => JSON.stringify(value, (_, inner: unknown) => inner, 1)
 
-test('reads what the original reads, with the same keys in the same order, in parts of any size', () => {
+test('parses like the original, with the same keys in the same order, in parts of any size', () => {
   let read = 0
   fc.assert(
     fc.property(
@@ -36,7 +36,7 @@ test('reads what the original reads, with the same keys in the same order, in pa
         const text = JSON.stringify(value, null, indent)
         const found = inParts(text, batch, step)
         if (found === undefined) {
-          // Only what is no container at all is left to the original.
+          // Only a text that is no container is left to the original.
           expect(typeof value !== 'object' || value === null).toBe(true)
           return
         }
@@ -51,7 +51,7 @@ test('reads what the original reads, with the same keys in the same order, in pa
   expect(read).toBeGreaterThan(500)
 })
 
-test('takes no text that the original refuses', () => {
+test('accepts no text that the original refuses', () => {
   fc.assert(
     fc.property(
       fc.jsonValue({ maxDepth: 4 }),
@@ -111,7 +111,7 @@ test.each([
   '[[],{},[[]]]',
   '{"":{"":[1,2,3]}}',
   '["\\"","\\\\",["]","}"]]',
-])('reads %s as the original does', text => {
+])('parses %s as the original does', text => {
   for (const batch of [0, 1, 2, 5, 100]) {
     const found = inParts(text, batch, 3)!.value
     expect(shown(found)).toBe(shown(JSON.parse(text)))

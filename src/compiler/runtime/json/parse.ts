@@ -1,21 +1,20 @@
 /**
- * `JSON.parse` of a long text, in parts: a scanner finds where elements end, and the engine's own parser
- * reads a batch of whole elements at a time. Between two batches the task may be preempted. Whatever is odd
- * about the text goes to the original as a whole, which says what is wrong in its own words.
+ * `JSON.parse` of a long text, in parts. A scanner finds the ends of elements, and the engine's own parser
+ * reads a batch of whole elements at a time. Between two batches the task may be preempted. An irregular text
+ * goes to the original as a whole, which reports the error in its own words.
  *
- * A container that is too long for one batch is opened: its elements are read in batches of their own. So at
- * each moment the open containers are a chain from the outermost inwards, and everything else is read by the
- * engine.
+ * A container that is too long for one batch is opened: its elements are read in batches of their own. So the
+ * open containers always form a chain from the outermost inwards, and the engine reads everything else.
  *
  *   [ {…}, {…}, { "rows": [ 1, 2, 3, ‸ …
- *   └ open        └ open   └ open, its batch begins here; what stands before has been read
+ *   └ open        └ open   └ open, its batch begins here; the text before has been read
  */
 
-/** Texts that are shorter are read at once: a few milliseconds. */
+/** Shorter texts are parsed in one call: a few milliseconds. */
 export const LONG_TEXT: number = 256 * 1024
-/** Characters of a batch. */
+/** Characters in a batch. */
 const BATCH = 32 * 1024
-/** Characters between two looks at the safepoint. */
+/** Characters between two safepoints. */
 const STEP = 32 * 1024
 
 const QUOTE = 34
@@ -29,25 +28,25 @@ const OBJECT_END = 125
 /** A container of the text that has not ended. */
 interface Open {
   readonly isArray: boolean
-  /** What it becomes, once it is read in batches; null: it is part of a batch. */
+  /** The container's value while it is read in batches; null if it is part of a batch. */
   value: any
   /** In an object: its key in the container around it. */
   key: string
-  /** Where its first unread element begins. */
+  /** The start of its first unread element. */
   from: number
-  /** Where its last whole element ends: a comma. */
+  /** The end of its last whole element: a comma. */
   cut: number
 }
 
 const parseOriginal = JSON.parse
 
-/** How many properties the language gives them. */
+/** The number of built-in properties of these prototypes. */
 const prototypes: readonly { of: object; count: number }[] = [Object.prototype, Array.prototype].map(of => ({
   of,
   count: Object.getOwnPropertyNames(of).length,
 }))
 
-/** The text is not what this parser takes: the original is to read it. */
+/** The text is irregular: the original must parse it. */
 class IrregularText extends Error {}
 
 export class PartwiseParser {
@@ -58,12 +57,12 @@ export class PartwiseParser {
   #parted = 0
   #at = 0
   result: unknown = undefined
-  /** The outermost container has ended. */
+  /** True if the outermost container has ended. */
   isDone = false
 
   /**
-   * `push` and assignments must reach no setter, and no property that cannot be written: where a program has
-   * put properties on the prototypes, or has frozen them, the original reads.
+   * True if `push` and assignments reach no setter and no read-only property. If a program has added
+   * properties to the prototypes, or has frozen them, the original parses.
    */
   static get isUsable(): boolean {
     return prototypes.every(
@@ -76,12 +75,11 @@ export class PartwiseParser {
     this.#batch = batch
   }
 
-  /** Everything has been read. */
   get isRead(): boolean {
     return this.isDone && this.#at >= this.#text.length
   }
 
-  /** Reads on for `step` characters. False: the text is odd. */
+  /** Reads `step` more characters. Returns false if the text is irregular. */
   advance(step: number = STEP): boolean {
     try {
       this.#scan(Math.min(this.#text.length, this.#at + step))
@@ -146,10 +144,7 @@ export class PartwiseParser {
     }
   }
 
-  /**
-   * The innermost container that is read in batches has an element that is too long for one: that is opened
-   * too.
-   */
+  /** Opens the element that is too long for one batch, in the innermost container that is read in batches. */
   #openLong(at: number): void {
     const open = this.#open
     const parted = this.#parted
@@ -173,7 +168,7 @@ export class PartwiseParser {
     this.#parted = index + 1
   }
 
-  /** Has the engine read the elements up to `end`, where a comma or the container's end stands. */
+  /** Lets the engine read the elements up to `end`, a comma or the container's end. */
   #flush(container: Open, end: number): void {
     const part = this.#text.slice(container.from, end)
     if (container.isArray) {
@@ -196,7 +191,7 @@ export class PartwiseParser {
     if (closed === undefined || closed.isArray !== isArray) throw new IrregularText()
     if (open.length >= this.#parted) return
     this.#parted = open.length
-    // What is left of it: nothing in an empty one, and behind an element that was opened.
+    // The rest of the container: nothing if it is empty, or after an element that was opened.
     const rest = this.#text.slice(closed.from, at).trim()
     const follows = this.#text.charCodeAt(closed.from - 1) === COMMA
     if (rest !== '') this.#flush(closed, at)
@@ -212,7 +207,7 @@ export class PartwiseParser {
     this.#expectEnd(around, at + 1)
   }
 
-  /** Behind an element that was opened comes a comma, or the end of what is around it. */
+  /** After an element that was opened, only a comma or the end of the container around it may follow. */
   #expectEnd(around: Open, from: number): void {
     const text = this.#text
     let at = from

@@ -1,11 +1,11 @@
 /**
- * Whether `JSON.stringify` of a value is brief, as far as a look at its first few objects tells. Nothing of
- * the program runs for it: getters are not called, and neither proxies nor what is behind them are looked at.
+ * Estimates whether `JSON.stringify` of a value is brief, by its first few objects. It runs no code of the
+ * program: it calls no getters, and does not read proxies.
  */
 import { inspectors } from '../builtins/inspectors.ts'
 
 /**
- * So many objects and properties, and characters of text, are written at once: some tenths of a millisecond.
+ * Up to this many objects, properties and characters are written in one call: some tenths of a millisecond.
  */
 export const partsMost = 1_000
 const characters_most = 64 * 1024
@@ -17,15 +17,15 @@ interface Waiting {
 
 const describe = Object.getOwnPropertyDescriptor
 
-/** True when the value is written quickly; also where that cannot be told without running code. */
+/** True if the value is written quickly, or if only code of the program could show its size. */
 export function isBriefJson(value: unknown): boolean {
   if (typeof value !== 'object' || value === null || inspectors === null) return true
   return partsOf(value, null) !== 0
 }
 
 /**
- * How many objects and properties the value has; 0: too many, or what runs code when it is read, or one of
- * `outside`.
+ * The number of objects and properties of the value; 0 if there are too many, if reading it runs code, or if
+ * it contains one of `outside`.
  */
 export function partsOf(
   value: object,

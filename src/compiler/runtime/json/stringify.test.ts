@@ -7,9 +7,7 @@ type Write = (value: unknown, replacer: unknown, space: unknown) => unknown
 
 const original: Write = (value, replacer, space) => JSON.stringify(value, replacer as never, space as never)
 
-/**
- * The writer in parts of `step` values, of which the original writes those with up to `atOnce` properties.
- */
+/** The writer in parts of `step` values; the original writes objects with up to `atOnce` properties. */
 const inParts =
   (step: number, atOnce: number): Write =>
   (value, replacer, space) => {
@@ -19,7 +17,7 @@ const inParts =
     return writer.result
   }
 
-/** What a part of a value is made of; each is made anew for each run, because it may be changed by it. */
+/** The parts of a value. Each is recreated for each run, which may change it. */
 type Tell = (text: string) => void
 type Make = (log: Tell) => unknown
 
@@ -151,7 +149,7 @@ function run(write: Write, make: Make, replace: (log: Tell) => unknown, gap: unk
   }
 }
 
-test('writes what the original writes, and runs what it runs, in the same order', () => {
+test('writes like the original, and runs the same code in the same order', () => {
   fc.assert(
     fc.property(
       value,
@@ -167,7 +165,7 @@ test('writes what the original writes, and runs what it runs, in the same order'
   )
 })
 
-test('refuses circles and large integers in the words of the original', () => {
+test('refuses circular structures and bigints with the errors of the original', () => {
   class Ring {
     next: unknown = null
   }
@@ -204,7 +202,7 @@ test('refuses circles and large integers in the words of the original', () => {
   }
 })
 
-test('ends a structure that has no end', () => {
+test('throws for an infinite structure', () => {
   const endless = {
     toJSON: () => ({ deeper: endless }),
   }
@@ -220,14 +218,14 @@ test('ends a structure that has no end', () => {
   })
 })
 
-test('writes raw text where the engine has it', () => {
+test('writes raw text if the engine supports it', () => {
   const { rawJSON } = JSON as { rawJSON?: (text: string) => object }
   if (rawJSON === undefined) return
   const make = (): unknown => ({ big: rawJSON('12345678901234567890'), list: [rawJSON('"x"')] })
   expect(inParts(1, 0)(make(), undefined, 2)).toBe(JSON.stringify(make(), null, 2))
 })
 
-test('no index on a prototype gets in its way', () => {
+test('ignores indices on prototypes', () => {
   const lists = Array.prototype
   Object.defineProperty(lists, 0, {
     set() {
@@ -242,7 +240,7 @@ test('no index on a prototype gets in its way', () => {
   }
 })
 
-test('a value is brief by what can be seen of it without running code', () => {
+test('the size of a value is estimated without running code', () => {
   const row = { id: 1, list: [1, 2, { deep: null }] }
   expect(isBriefJson(row)).toBe(true)
   expect(isBriefJson(Array.from({ length: 500 }, () => row))).toBe(false)

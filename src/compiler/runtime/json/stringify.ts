@@ -1,9 +1,8 @@
 /**
- * `JSON.stringify` of a large value, in parts: the steps that the language defines, in their order, with a
- * stack of its own. Between two parts the task may be preempted. What is called on the way (`toJSON`, a
- * replacer, getters, the traps of proxies) is called as the original calls it, once. An object with little
- * inside, and nothing that runs when it is looked at, is written by the original, and so are numbers and
- * strings in a row.
+ * `JSON.stringify` of a large value, in parts: the steps of the specification, in order, with its own stack.
+ * Between two parts the task may be preempted. Code of the program (`toJSON`, a replacer, getters, traps of
+ * proxies) is called as the original calls it, once. The original writes small objects that run no code, and
+ * sequences of numbers and strings.
  */
 import { part, put } from '../../../coroutine/core/define.ts'
 import { inspectors } from '../builtins/inspectors.ts'
@@ -12,31 +11,31 @@ import { partsMost, partsOf } from './size.ts'
 const quoteOriginal = JSON.stringify
 const isRawJson = (JSON as { isRawJSON?: (value: unknown) => boolean }).isRawJSON ?? ((): boolean => false)
 
-/** How many values are written between two looks at the safepoint. */
+/** How many values are written between two safepoints. */
 const STEP = 1_000
-/** Plain elements of a list that the engine writes at once. */
+/** Plain elements of a list that the engine writes in one call. */
 const BATCH = 256
-/** Characters after which a piece of the text is put aside. */
+/** Characters after which a piece of the text is flattened. */
 const PIECE = 16 * 1024
-/** More than the engine's stack holds: what goes on and on ends here, as it does there. */
+/** More than the engine's stack holds: an infinite nesting ends here with the engine's error. */
 const DEPTH_MOST = 100_000
-/** Keys of which the quoted form is kept. */
+/** How many quoted keys are cached. */
 const KEYS_MOST = 4096
 
-/** What the engine may have to escape. */
+/** Characters that the engine may have to escape. */
 // oxlint-disable-next-line no-control-regex
 const isOdd = /["\\\u0000-\u001f\ud800-\udfff]/
 
-/** An object or a list that is being written. */
+/** An object or array that is being written. */
 interface Open {
   readonly holder: any
-  /** Null: a list. */
+  /** Null for an array. */
   readonly keys: readonly string[] | null
   readonly length: number
-  /** The next key or place. */
+  /** The next key or index. */
   at: number
   isEmpty: boolean
-  /** The key under which it stands in what is around it. */
+  /** Its key in the object around it. */
   readonly name: string
   readonly around: Open | null
   readonly depth: number
@@ -53,7 +52,7 @@ export class PartwiseWriter {
   readonly #inside = new Set<object>()
   readonly #quoted = new Map<string, string>()
   readonly #pieces: string[] = []
-  /** Whether objects of these prototypes can be asked for `toJSON` twice. */
+  /** Whether `toJSON` can be read twice from objects with these prototypes. */
   readonly #prototypes = new Map<object | null, boolean>()
   readonly #batch: unknown[] = []
   #open: Open | null = null
@@ -62,7 +61,7 @@ export class PartwiseWriter {
   #left = 0
   #isUndefined = false
 
-  /** `atOnce`: how many objects and properties the original may write at once. */
+  /** `atOnce`: how many objects and properties the original may write in one call. */
   constructor(
     value: unknown,
     replacer: unknown,
@@ -78,13 +77,13 @@ export class PartwiseWriter {
     if (!this.#value({ '': value }, '', value, '')) this.#isUndefined = true
   }
 
-  /** The text; undefined where the value has none. */
+  /** The text; undefined if the value has none. */
   get result(): string | undefined {
     if (this.#isUndefined) return undefined
     return this.#pieces.length === 0 ? this.#text : this.#pieces.join('') + this.#text
   }
 
-  /** Writes on for some values. True: all has been written. */
+  /** Writes some more values. Returns true at the end. */
   advance(): boolean {
     for (this.#left = this.#step; this.#left > 0; this.#left--) {
       const top = this.#open
@@ -94,7 +93,7 @@ export class PartwiseWriter {
       else this.#member(top, top.keys[top.at++]!)
     }
     if (this.#text.length > PIECE) {
-      // What was put together bit by bit is one text from here on, and not all of it at the end.
+      // Flattens the string that was concatenated so far, instead of all of it at the end.
       this.#text.charCodeAt(0)
       define(this.#pieces, this.#text)
       this.#text = ''
@@ -151,8 +150,8 @@ export class PartwiseWriter {
   }
 
   /**
-   * Writes a property, behind `before` and, where `colon` is given, its name. False: it has no text, and
-   * nothing is written.
+   * Writes a property after `before` and, if `colon` is given, its name. Returns false, and writes nothing,
+   * if the value has no text.
    */
   #value(holder: any, key: string, read: unknown, before: string, colon = ''): boolean {
     let value: any = read
@@ -199,9 +198,7 @@ export class PartwiseWriter {
     return true
   }
 
-  /**
-   * The text of an object with little inside, as the original writes it; null: it is to be written in parts.
-   */
+  /** The text of a small object, as the original writes it; null if it must be written in parts. */
   #atOnce(value: object): string | null {
     if (this.#inside.has(value) || inspectors!.isProxy(value)) return null
     const prototype = Object.getPrototypeOf(value) as object | null
@@ -240,7 +237,7 @@ export class PartwiseWriter {
     return quoted
   }
 
-  /** Has the engine refuse a circle of the same make, so that it says so in its own words. */
+  /** Lets the engine throw its own error for a circular structure of the same shape. */
   #refuseCycle(start: object, key: string): never {
     const circle: Open[] = []
     for (let at = this.#open; at !== null; at = at.holder === start ? null : at.around) circle.unshift(at)
@@ -259,7 +256,7 @@ export class PartwiseWriter {
   }
 }
 
-/** True when reading `toJSON` of an object with this prototype may run code. */
+/** True if reading `toJSON` of an object with this prototype may run code. */
 function runsCode(prototype: object | null): boolean {
   for (let at = prototype; at !== null; at = Object.getPrototypeOf(at) as object | null) {
     if (inspectors!.isProxy(at) || Object.getOwnPropertyDescriptor(at, 'toJSON')?.get !== undefined)
@@ -268,14 +265,14 @@ function runsCode(prototype: object | null): boolean {
   return false
 }
 
-/** An empty object that an error calls by the same name, and that is written as it is. */
+/** An empty object that has the same name in an error message. */
 function likeness(object: object): object {
   const prototype = Object.getPrototypeOf(object) as object | null
   const made = Array.isArray(object) ? Object.setPrototypeOf([], prototype) : Object.create(prototype)
   return Object.defineProperty(made, 'toJSON', { value: undefined, enumerable: false })
 }
 
-/** `push`, which no index on a prototype can turn aside. */
+/** `push` that ignores setters on prototypes. */
 function define(list: unknown[], value: unknown): void {
   Object.defineProperty(list, list.length, { value, writable: true, enumerable: true, configurable: true })
 }
@@ -300,7 +297,7 @@ function is(of: () => unknown, value: unknown): boolean {
   }
 }
 
-/** The value in a box; of a symbol's box, the box. */
+/** The primitive in a wrapper object; for a symbol's wrapper, the wrapper. */
 function unboxed(value: any): unknown {
   if (is(numberOf, value)) return Number(value)
   if (is(textOf, value)) return String(value)
@@ -308,7 +305,7 @@ function unboxed(value: any): unknown {
   return is(bigOf, value) ? Reflect.apply(bigOf, value, []) : value
 }
 
-/** The names that a list of them, as a replacer, lets through. */
+/** The property names that a replacer array selects. */
 function namesIn(list: readonly unknown[]): string[] {
   const names = new Set<string>()
   const length = lengthOf(list)
@@ -322,7 +319,7 @@ function namesIn(list: readonly unknown[]): string[] {
   return [...names]
 }
 
-/** What each step inwards is set off by. */
+/** The indentation of each level. */
 function gapOf(given: unknown): string {
   let space: any = given
   if (typeof space === 'object' && space !== null && inspectors!.isBoxedPrimitive(space)) {

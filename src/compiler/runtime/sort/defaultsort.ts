@@ -1,28 +1,28 @@
 /**
- * `sort` without a comparator, of a long list: the engine sorts runs of it, and merges of the runs can be
- * stopped. It is for values whose order is told without running code: numbers, strings and the like. A list
- * with objects, whose `toString` can be watched, is sorted by the engine as a whole.
+ * `sort` without a comparator, of a long list. The engine sorts runs of it, and the merges of the runs can be
+ * suspended. It is for values that are compared without running code: numbers, strings and the like. The
+ * engine sorts a list with objects as a whole, because a program can observe their `toString`.
  */
 import { needResched, PREEMPTED } from '../../../coroutine/core/coroutine.ts'
 import { define } from '../../../coroutine/core/define.ts'
 
 type Stops<T> = Generator<number, T, unknown>
 
-/** Lists that are shorter are sorted at once: a few milliseconds. */
+/** Shorter lists are sorted in one call: a few milliseconds. */
 export const LONG_LIST: number = 4096
-/** Elements of a run. */
+/** Elements in a run. */
 const RUN = 1024
-/** Merged elements between two looks at the safepoint, as a mask. */
+/** Merged elements between two safepoints, as a mask. */
 const mergesBetween = 1023
 
 const { sort } = Array.prototype
 
 type IsBehind = (left: any, right: any) => boolean
 
-/** What the engine compares where no comparator is given. */
+/** The engine's default comparison. */
 const byText: IsBehind = (left, right) => `${left}` > `${right}`
 const byUnits: IsBehind = (left, right) => left > right
-/** Numbers: a negative zero is before zero, what is no number is last. */
+/** Numbers: negative zero is before zero, NaN is last. */
 const byValue: IsBehind = (left, right) => {
   if (left < right) return false
   if (left > right) return true
@@ -30,7 +30,7 @@ const byValue: IsBehind = (left, right) => {
   return Number.isNaN(left) && !Number.isNaN(right)
 }
 
-/** Sorts a list that nobody else has, without holes and `undefined`. */
+/** Sorts a private list without holes and `undefined`. */
 export function* defaultSort(values: unknown[], run: number = RUN): Stops<unknown[]> {
   let isText = true
   for (let k = 0; k < values.length; k++) {
@@ -70,7 +70,8 @@ export function* defaultSortTyped<T extends { [index: number]: any; length: numb
 }
 
 /**
- * Merges sorted runs, to and fro between two lists of one length, and returns the one that ends up sorted.
+ * Merges sorted runs, back and forth between two lists of one length. Returns the one that is sorted at the
+ * end.
  */
 function* merged<T extends { [index: number]: any; length: number }>(
   first: T,

@@ -1,7 +1,7 @@
-/** The search of TimSort: from a hint in steps that double, then by halves. */
+/** The search of TimSort: from a hint in steps that double ("galloping"), then by bisection. */
 import { comparisonResult, type Comparator, type Suspending } from './comparator.ts'
 
-/** Where `key` belongs, before any equal to it. */
+/** The index for `key`, before any equal element. */
 export function* gallopLeft(
   { plain, resumable }: Comparator,
   array: any[],
@@ -63,7 +63,7 @@ export function* gallopLeft(
   return offset
 }
 
-/** Where `key` belongs, after any equal to it. */
+/** The index for `key`, after any equal element. */
 export function* gallopRight(
   { plain, resumable }: Comparator,
   array: any[],

@@ -1,9 +1,9 @@
-/** The sort of typed arrays, comparison for comparison as the engine does it. */
+/** The sort of typed arrays, with the same comparisons as the engine's. */
 import { needResched, PREEMPTED } from '../../../coroutine/core/coroutine.ts'
 import { part } from '../../../coroutine/core/define.ts'
 import { comparisonResult, type Comparator, type Suspending } from './comparator.ts'
 
-/** Halves, then a merge, from one copy into the other. */
+/** Sorts halves, then merges them, from one copy into the other. */
 export function* mergeSort(values: any[], order: Comparator): Suspending<any[]> {
   const target = part(values, 0, values.length)
   if (values.length > 1) yield* split(part(values, 0, values.length), 0, values.length, target, order)

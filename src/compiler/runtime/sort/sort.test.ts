@@ -5,7 +5,7 @@ import type { Comparator } from './comparator.ts'
 import { defaultSort, defaultSortTyped } from './defaultsort.ts'
 import { insertionMost, timSort } from './timsort.ts'
 
-/** Numbers that look random and are the same on every run. */
+/** Pseudo-random numbers, the same on every run. */
 function numbers(count: number, seed: number, range: number): number[] {
   let state = seed * 2654435761 + 1
   return Array.from({ length: count }, () => {
@@ -14,7 +14,7 @@ function numbers(count: number, seed: number, range: number): number[] {
   })
 }
 
-/** Arrays with runs, ties and saws: whatever makes a sort take its special paths. */
+/** Arrays with runs, ties and saws, which exercise the special paths of a sort. */
 function arrays(): number[][] {
   const made: number[][] = [[], [1], [2, 1], [1, 1, 1]]
   for (let length = 3; length < 20; length++) made.push(numbers(length, length, 100))
@@ -88,7 +88,7 @@ for (const [name, orderOf] of forms) {
   })
 }
 
-test('without a comparator the order is that of the engine, for values of every kind but objects', () => {
+test('without a comparator the order is that of the engine, for all values but objects', () => {
   const values = fc.oneof(
     fc.string({ unit: 'binary', maxLength: 3 }),
     fc.double(),
@@ -107,7 +107,7 @@ test('without a comparator the order is that of the engine, for values of every 
   )
 })
 
-test('typed arrays are sorted by value, with zeros and what is no number in their places', () => {
+test('typed arrays are sorted by value, with zeros and NaN in the right positions', () => {
   const values = fc.array(fc.oneof(fc.double(), fc.constantFrom(-0, 0, Number.NaN, Infinity, 5)))
   fc.assert(
     fc.property(values, fc.integer({ min: 1, max: 7 }), (list, run) => {
@@ -118,7 +118,7 @@ test('typed arrays are sorted by value, with zeros and what is no number in thei
   )
 })
 
-test('objects are compared by the engine, which calls their toString as often as ever', () => {
+test('objects are compared by the engine, with the same number of toString calls', () => {
   const made = (log: string[]): unknown[] =>
     numbers(40, 3, 30).map(n => ({
       toString() {

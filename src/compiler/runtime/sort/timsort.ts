@@ -1,6 +1,6 @@
 /**
- * Sorting with a comparator that may stop. The order in which a comparator is called can be seen, so this is
- * the engine's own algorithm for arrays, comparison for comparison.
+ * Sorting with a comparator that may suspend. A program can observe the order of the calls, so this is the
+ * engine's own algorithm for arrays, with the same comparisons.
  */
 import { needResched, PREEMPTED } from '../../../coroutine/core/coroutine.ts'
 import { define, part, removeAt } from '../../../coroutine/core/define.ts'
@@ -8,8 +8,8 @@ import { gallopLeft, gallopRight } from './gallop.ts'
 import { comparisonResult, type Comparator, type Suspending } from './comparator.ts'
 
 /**
- * Ascending by `order`, undefined not among them. Sorts in place. Up to `insertionMost` elements, only by
- * insertion: some engines do.
+ * Sorts in place, ascending by `order`, without undefined elements. Up to `insertionMost` elements, it uses
+ * only insertion, as some engines do.
  */
 export function* timSort(work: any[], order: Comparator, insertionMost: number): Suspending<void> {
   const { length } = work
@@ -22,13 +22,13 @@ export function* timSort(work: any[], order: Comparator, insertionMost: number):
 const originals = { sort: Array.prototype.sort, toSorted: Array.prototype.toSorted }
 
 /**
- * Up to how many elements this engine's `sort` or `toSorted` sorts only by insertion: its second comparison
- * tells.
+ * Up to how many elements this engine's `sort` or `toSorted` uses only insertion: its second comparison shows
+ * it.
  */
 export function insertionMost(method: 'sort' | 'toSorted'): number {
   let most = 2
   for (let length = 3; length <= 64; length++) {
-    // Element by element: a program may have put an accessor under an index of `Object.prototype`.
+    // One by one, because a program may have an accessor under an index of `Object.prototype`.
     const list: number[] = []
     for (let k = 0; k < length; k++) define(list, k, k > 2 ? k : (k + 2) % 3)
     let comparisons = 0

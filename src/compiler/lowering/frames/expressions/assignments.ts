@@ -1,11 +1,11 @@
-/** Assignments, and what they assign to. */
+/** Assignments and their targets. */
 import { type Piece, type Rope, rope } from '../../../output/rope.ts'
 import { bare, type Node } from '../../../analysis/syntax.ts'
 import type { Expressions } from './expressions.ts'
 import { conditionOf, operand } from './operands.ts'
 import { destructuredValue, patternText } from './patterns.ts'
 
-/** An assignment: what it writes to is held while its value is found. */
+/** An assignment: its target is held while the value is computed. */
 export function assignmentValue(at: Expressions, node: Node): Rope {
   const { operator, right } = node
   const left = bare(node.left)
@@ -13,7 +13,7 @@ export function assignmentValue(at: Expressions, node: Node): Rope {
   const isPattern = left.type === 'ObjectPattern' || left.type === 'ArrayPattern'
   if (isPattern) {
     const value = at.value(right)
-    // Of a list that is assigned the engine says what its value is.
+    // For a destructured array, the engine's message names the value.
     return rope`(${patternText(at, left)} = ${left.type === 'ArrayPattern' ? value : destructuredValue(at, left, right, value)})`
   }
   if (!at.stops(right)) return rope`(${targetText(at, left, false, null)} ${operator} ${at.verbatim(right)})`
@@ -42,7 +42,7 @@ export function readValue(at: Expressions, node: Node): Rope {
     const object = at.hold(at.value(node.object))
     read = rope`(${ownPermit(at, object, property)}, ${object}.${property})`
   } else {
-    // The key is a constant or a name: nothing stops between the two.
+    // The key is a constant or a name, so nothing can suspend between the two.
     read = rope`${at.host.runtime('get')}(${at.ok}, ${at.value(node.object)}, ${keyText(at, node)})`
   }
   at.release(held)
@@ -72,15 +72,16 @@ function keyText(at: Expressions, { property, computed }: Node): Piece {
 }
 
 /**
- * Gives a private accessor the permission to unwind, where the object has it: an access of any other throws,
- * and takes none.
+ * Gives a private accessor the permission to unwind, if the object has it. An access of any other object
+ * throws, and takes no permission.
  */
 function ownPermit(at: Expressions, object: Piece, property: Node): Rope {
   return rope`${at.host.runtime('isObject')}(${object}) && ${property} in ${object} && (${at.permit})`
 }
 
 /**
- * What is assigned to; with `held`, in a form that can be read, and written after `right` has been evaluated.
+ * The target of an assignment; with `held`, in a form that can be read first, and written after `right` is
+ * evaluated.
  */
 export function targetText(at: Expressions, node: Node, held: boolean, right: Node | null): Rope {
   const target = bare(node)

@@ -1,7 +1,6 @@
 /**
- * Calls of a function that unwinds. Where the callee is known it is given the permission to unwind at once.
- * Where it is not, it is looked at: one that unwinds, one without any other form, or one that has to be
- * called in another way.
+ * Calls in a function that unwinds. A known callee gets the permission directly. An unknown callee is
+ * checked: it unwinds, it has only a plain form, or it must be called in another way.
  */
 import type { Call, Func } from '../../../analysis/functions.ts'
 import { join, type Piece, Rope, rope } from '../../../output/rope.ts'
@@ -12,13 +11,14 @@ import { listValues } from './literals.ts'
 import { operand } from './operands.ts'
 
 export abstract class Calls extends Expressions {
-  /** Arguments that a call may be given more than once in the text, of which once is run. */
+  /** The arguments of a call whose text may appear more than once, of which one runs. */
   #arguments(nodes: readonly Node[]): Rope[] {
     return this.#heldValues(nodes, listValues(this, nodes))
   }
 
   /**
-   * Values that are read at once, in any order: what runs when it is read is held, and what that may change.
+   * Values that may be read in any order: those whose read runs code, and those that such code may change,
+   * are held.
    */
   #heldValues(nodes: readonly Node[], values: readonly Rope[]): Rope[] {
     return values.map((value, index) => {
@@ -29,7 +29,7 @@ export abstract class Calls extends Expressions {
     })
   }
 
-  /** A call on its way to a function that takes the permission to unwind: nothing runs in between. */
+  /** A call that gives the permission through `frames.ok`: no other code runs in between. */
   #permitted(
     callee: Rope,
     receiver: Piece | null,
@@ -50,7 +50,7 @@ export abstract class Calls extends Expressions {
     return last === -1 ? rope`(${permit},${call})` : call
   }
 
-  /** The same, by a last argument, where the function takes one. */
+  /** The same by an extra last argument, if the function takes one. */
   #calledWithPermission(
     callee: Rope,
     target: Func,
@@ -85,7 +85,7 @@ export abstract class Calls extends Expressions {
     return this.#unknown(node, callee, held)
   }
 
-  /** A call that cannot stop itself, with something in it that can. */
+  /** A call that cannot suspend itself, with a part that can. */
   #plainCall(node: Node, callee: Node): Rope {
     if (callee.type === 'MemberExpression' && callee.object.type !== 'Super') {
       let object = this.value(callee.object)
@@ -128,7 +128,7 @@ export abstract class Calls extends Expressions {
     return this.#result(node, held, result => rope`${result}=${call};`)
   }
 
-  /** The arguments, if one of them is a function without its mark for which this call vouches. */
+  /** The arguments, if one of them is an unmarked function for which the callee is prepared. */
   #unmarkedArguments(nodes: readonly Node[], target: Func): Rope[] | null {
     const index = this.host.calledParameter(target)?.index ?? nodes.length
     const after = nodes.slice(index + 1)
@@ -141,24 +141,27 @@ export abstract class Calls extends Expressions {
     return [...before, rope`${this.host.runtime('vouch')}(${text})`, ...listValues(this, after)]
   }
 
-  /** The variable that says whether the caller vouches for this callee; null: it cannot. */
+  /**
+   * The variable that tells whether the callee, a parameter, is an unmarked function that unwinds; null if
+   * there is none.
+   */
   #unmarkedTest(callee: Node): string | null {
     if (callee.type !== 'Identifier') return null
     const parameter = this.host.calledParameter(this.plan.func)
     return parameter !== null && this.host.bindingOf(callee) === parameter.binding ? `${this.prefix}m` : null
   }
 
-  /** A name that may not have been declared yet is refused before its arguments are evaluated. */
+  /** A name that may not be declared yet must throw before the arguments are evaluated. */
   #refuseEarly(callee: Node, args: readonly Node[]): void {
     if (!this.order.isRead(callee) && this.lastStop(args) >= 0) this.simple(rope`${this.verbatim(callee)};`)
   }
 
-  /** True when a variable that is called can be read after the arguments. */
+  /** True if the called variable can be read after the arguments. */
   #readsLast(callee: Node, args: readonly Node[]): boolean {
     return args.every(argument => this.order.isRead(argument)) || !this.order.mayChange(callee, args)
   }
 
-  /** A variable in a form that lends no object to its call. */
+  /** A variable in a form that passes no receiver to its call. */
   #callable(name: Rope): Rope {
     return name.text(this.host.source).includes('.') ? rope`(0, ${name})` : name
   }
@@ -179,7 +182,7 @@ export abstract class Calls extends Expressions {
     return this.#result(node, held, result => rope`${result}=${call};`)
   }
 
-  /** The result of a call, in the temporary that is lowest when its operands are free again. */
+  /** The result of a call, in the lowest temporary that is free after its operands. */
   #result(node: Node, held: number, write: (result: string) => Rope): Rope {
     this.release(held)
     const result = this.take()
@@ -190,14 +193,12 @@ export abstract class Calls extends Expressions {
     return rope`${result}`
   }
 
-  /**
-   * True for a call that runs once at most, in a form that goes on: there its text counts, and not its time.
-   */
+  /** True for a call in the second form that runs at most once: there, short text matters more than speed. */
   get runsOnce(): boolean {
     return this.guards && !this.plan.single && !this.isRepeated
   }
 
-  /** A call of what has another twin: a built-in, mostly, with one or two arguments. */
+  /** A call of a function with a twin: mostly a built-in, with one or two arguments. */
   #otherCall(fn: Piece, self: Piece, nodes: readonly Node[], values: Rope[], text: string): Rope {
     const { host, ok } = this
     const isShort = nodes.length <= 2 && !nodes.some(({ type }) => type === 'SpreadElement')
@@ -220,7 +221,7 @@ export abstract class Calls extends Expressions {
     const elsewhere = this.#otherCall(fn, 'void 0', node.arguments, values, text)
     const isNamed = callee.type === 'Identifier' && !node.optional
     const isUnmarked = this.#unmarkedTest(callee)
-    // What is no function at all is called as it is, so that the engine says so.
+    // A value that is no function is called as it is, so that the engine throws its own error.
     const looked = isNamed
       ? this.#isCalled(found, fn, '?.')
       : rope`typeof ${fn} === 'function' && ${this.#isCalled(found, fn, '')}`
@@ -245,7 +246,7 @@ export abstract class Calls extends Expressions {
       const object = this.value(callee.object)
       if (callee.optional) receiver = rope`${this.guard(object)}`
       else if (this.order.isFixed(callee.object)) receiver = object
-      // The method itself is read in between, perhaps by a getter.
+      // The read of the method, perhaps by a getter, happens in between.
       else if (!this.order.mayChange(callee.object, [callee, ...node.arguments])) receiver = object
       else receiver = rope`${this.hold(object)}`
     }
@@ -268,7 +269,7 @@ export abstract class Calls extends Expressions {
         ? this.#otherCall(fn, receiver, node.arguments, values, text)
         : this.#given(fn, receiver, values, text)
     const isOurs = rope`${fn}?.call===${host.runtime('call')}&&${this.#isCalled(found, fn, '')}`
-    // What is made here is marked before it is given away: nothing runs in between.
+    // A function made here is marked before it is passed on: no other code runs in between.
     const call =
       made === null
         ? rope`${fn}.call(${args})`
@@ -281,10 +282,7 @@ export abstract class Calls extends Expressions {
     return this.#each(node, held, fn, receiver, values[0]!, write)
   }
 
-  /**
-   * `f.call(self, x)` and `f.apply(self, arguments)`, of which nothing runs code of others before `f` is
-   * entered.
-   */
+  /** `f.call(self, x)` and `f.apply(self, arguments)`, if no other code runs before `f` is entered. */
   #passesThrough(node: Node, { object, property, computed, optional }: Node): boolean {
     if (computed || optional || node.optional || object.type === 'Super') return false
     const args = node.arguments as Node[]
@@ -296,7 +294,7 @@ export abstract class Calls extends Expressions {
     return property.name === 'apply' && args.length === 2 && isList && !this.host.bindingOf(list)
   }
 
-  /** Such a call: it is the function itself that is looked at, and given the permission. */
+  /** Such a call: the function itself is checked, and gets the permission. */
   #passThroughCall(node: Node, callee: Node, held: number): Rope {
     const { host } = this
     const fn = this.hold(this.value(callee.object))
@@ -315,8 +313,8 @@ export abstract class Calls extends Expressions {
   }
 
   /**
-   * `forEach` with a function that is made on the spot: for an array a loop that stands here, so that the
-   * engine knows what it calls, and can put it in its place. Anything else is called as ever.
+   * `forEach` with a function made in the call. For an array it becomes a loop here, so that the engine can
+   * inline the function. Any other receiver is called as usual.
    */
   #each(
     node: Node,
@@ -334,7 +332,7 @@ export abstract class Calls extends Expressions {
     this.repeats++
     const turn = this.nested(() => {
       this.resumePoint(node.end, null, unwind => {
-        // The element is read before the permission is given: a getter must not get it.
+        // The element is read before the permission is given, because a getter must not take it.
         const call = rope`${element} = ${list}[${at}]; ${this.permit}; ${callback}(${element}, ${at}, ${list}); if (${frames}.u) ${unwind}`
         return rope`if (${at} in ${list}) { ${call} }`
       })
@@ -355,10 +353,7 @@ export abstract class Calls extends Expressions {
     return rope`${result}`
   }
 
-  /**
-   * A function that unwinds and is made where it is given, without its mark; null when the call is given no
-   * such.
-   */
+  /** An unmarked function that unwinds, made in the argument list; null if the call has none. */
   #unmarkedArgument(node: Node): Rope | null {
     const [first, ...rest] = node.arguments as Node[]
     if (first === undefined || !isFunction(first)) return null
@@ -373,8 +368,8 @@ export abstract class Calls extends Expressions {
   }
 
   /**
-   * Whether a callee is called as it is: one that unwinds, which is given the permission by the way, or one
-   * that has no other form. `found` is what it carries as itself.
+   * The test that a callee is called as it is: it unwinds, and gets the permission here, or it has only a
+   * plain form. `found` holds its mark.
    */
   #isCalled(found: string, fn: Piece, dot: '' | '?.'): Rope {
     const { host } = this
@@ -383,8 +378,8 @@ export abstract class Calls extends Expressions {
   }
 
   /**
-   * `new`. When the constructor unwinds, what `new` gives is the object that it has begun, which is kept: the
-   * constructor's other form returns nothing or the object, as constructors do.
+   * `new`. If the constructor unwinds, `new` returns the unfinished object, which is saved. The second form
+   * of the constructor returns nothing or an object, as constructors do.
    */
   construct(node: Node): Rope {
     const { frames, host } = this
@@ -420,7 +415,7 @@ export abstract class Calls extends Expressions {
     return rope`${result}`
   }
 
-  /** `super(…)` of a parent that may stop: see runtime/construct.ts. */
+  /** `super(…)` of a parent that may unwind: see runtime/construct.ts. */
   #super(node: Node, { func }: Call): Rope {
     const { frames, host, ok } = this
     const name = func.owner!.id.name as string
@@ -444,7 +439,7 @@ export abstract class Calls extends Expressions {
     return rope`${result}`
   }
 
-  /** A method as a tag. The engine would name the temporary that its object is in. */
+  /** A method as a tag. The engine's message would name the temporary that holds its object. */
   #taggingMethod(tag: Node): Rope {
     const object = this.hold(this.value(tag.object))
     const key = tag.computed ? rope`[${this.value(tag.property)}]` : rope`.${tag.property}`
@@ -477,7 +472,7 @@ export abstract class Calls extends Expressions {
     const found = this.take()
     const text = JSON.stringify(calleeText(tag))
     const made = host.runtime('tagging')
-    // The text stands once: the list of its strings is one and the same in each call.
+    // The template appears once in the text, so that every call gets the same array of strings.
     return this.#result(
       node,
       held,

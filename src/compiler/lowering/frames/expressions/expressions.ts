@@ -1,7 +1,6 @@
 /**
- * Expressions of a function that unwinds. A call that may suspend becomes a statement of its own, so what is
- * evaluated before it goes into temporaries first, in the order of the source. What cannot stop is left as it
- * stands.
+ * Expressions of a function that unwinds. A call that may suspend becomes a separate statement, so values
+ * that are evaluated before it go into temporaries, in source order. Code that cannot suspend stays as it is.
  */
 import { join, type Rope, rope } from '../../../output/rope.ts'
 import { bare, isAnonymous, type Node } from '../../../analysis/syntax.ts'
@@ -16,17 +15,20 @@ import type { Plan } from '../plan.ts'
 
 export abstract class Expressions extends Emitter {
   readonly host: Host
-  /** The permission is the object itself, which it hands on or was handed; else it is 1 or 0. */
+  /**
+   * True if the permission is the object `frames` itself, which the function takes or passes as an argument;
+   * else it is 1 or 0.
+   */
   readonly passesPermission: boolean
   readonly order: Order
-  /** Where the code stands: names and jumps change on the way in. */
+  /** The context, which changes inside blocks and loops. */
   cx: Context
   /**
-   * Calls whose value is what the function returns. When such a call unwinds, the function has nothing left
-   * to do: it saves no frame, and what the call comes to is given to its own caller.
+   * Calls whose value the function returns. If such a call unwinds, the function has nothing left to do: it
+   * saves no frame, and the result of the call goes to the function's own caller.
    */
   readonly tailCalls: Set<Node> = new Set()
-  /** What a null inside the chain that is being written leaves. */
+  /** The label that a null in the current chain leaves. */
   #chain: string | null = null
 
   constructor(plan: Plan, prefix: string, guards: boolean, slots: Slots, host: Host, cx: Context) {
@@ -41,7 +43,7 @@ export abstract class Expressions extends Emitter {
     return this.host.runtime('frames')
   }
 
-  /** Gives the permission to whoever is called next. */
+  /** Gives the permission to the next callee. */
   get permit(): string {
     const { frames, ok } = this
     return `${frames}.ok=${this.passesPermission ? `${ok}===${frames}?1:0` : ok}`
@@ -51,7 +53,7 @@ export abstract class Expressions extends Emitter {
     return node != null && this.plan.stopping.has(node)
   }
 
-  /** Which of these is the last that can stop: what comes before it has to be held; -1: none. */
+  /** The index of the last node that can suspend, before which values must be held; -1 if there is none. */
   lastStop(nodes: readonly (Node | null)[]): number {
     return nodes.findLastIndex(node => this.stops(node))
   }
@@ -60,7 +62,7 @@ export abstract class Expressions extends Emitter {
     return this.host.node(node, this.cx)
   }
 
-  /** The value in a variable that stays as it is. */
+  /** The value in a variable that does not change. */
   hold(value: Rope): string {
     const held = this.#temporaryIn(value)
     if (held !== null) return held
@@ -69,17 +71,14 @@ export abstract class Expressions extends Emitter {
     return name
   }
 
-  /** The temporary that this is, and nothing else. */
+  /** The temporary that this value is, or null. */
   #temporaryIn(value: Rope): string | null {
     const { only } = value
     if (only === null || !only.startsWith(this.prefix)) return null
     return /^\d+$/.test(only.slice(this.prefix.length)) ? only : null
   }
 
-  /**
-   * Values of which the later ones may stop: the earlier are held, where what comes in between may change
-   * them.
-   */
+  /** Values of which later ones may suspend. Earlier ones are held if the code in between may change them. */
   values(nodes: readonly Node[]): Rope[] {
     const last = this.lastStop(nodes)
     return nodes.map((node, index) => {
@@ -90,14 +89,15 @@ export abstract class Expressions extends Emitter {
     })
   }
 
-  /** What is evaluated here is returned at once. */
+  /** The value of this expression is returned directly. */
   protected markTailCalls(value: Node): void {
-    // What a constructor returns is not what its caller gets.
+    // The caller of a constructor does not get its returned value.
     if (this.plan.func.kind === 'constructor') return
     const node = bare(value)
     switch (node.type) {
       case 'CallExpression': {
-        // A recursion without end is to end as ever, however often it is stopped: so it keeps its frames.
+        // An infinite recursion must still end with an error, even if it is preempted often, so it keeps its
+        // frames.
         const target = this.host.callOf(node)?.target ?? null
         if (target === null || !target.recursive) this.tailCalls.add(node)
         break
@@ -116,16 +116,15 @@ export abstract class Expressions extends Emitter {
     }
   }
 
-  /** A call, also one that cannot stop itself. */
+  /** A call, also one that cannot suspend itself. */
   abstract call(node: Node): Rope
   abstract tagged(node: Node): Rope
-  /** `new`, also of what cannot stop itself. */
+  /** `new`, also of a constructor that cannot suspend. */
   abstract construct(node: Node): Rope
 
-  /** The value of an expression, to be used at once: whatever has to come before is written. */
+  /** The value of an expression, for immediate use. Statements that must run before it are written first. */
   value(node: Node): Rope {
-    // A function takes its name from where it stands in the source, not from the temporary that it is held
-    // in.
+    // A function takes its name from its place in the source, not from the temporary that holds it.
     if (isAnonymous(bare(node))) return rope`(0, ${this.verbatim(node)})`
     if (!this.stops(node) && !(this.#chain !== null && isLink(node))) {
       return node.type === 'SequenceExpression' ? rope`(${this.verbatim(node)})` : this.verbatim(node)
@@ -163,7 +162,7 @@ export abstract class Expressions extends Emitter {
       case 'UnaryExpression': {
         const { operator } = node
         if (operator === 'delete' && bare(node.argument).type !== 'MemberExpression') {
-          // What a call returns is no reference: it is not deleted, and that succeeds.
+          // The value of a call is no reference: `delete` of it does nothing, and is true.
           return rope`(${this.value(node.argument)}, true)`
         }
         const word = operator.length > 1 ? `${operator} ` : operator
@@ -190,22 +189,22 @@ export abstract class Expressions extends Emitter {
       case 'ImportExpression':
         return rope`import(${join(this.values([node.source, node.options ?? []].flat()), ', ')})`
       default:
-        throw new Error(`a ${node.type} that can stop`)
+        throw new Error(`a ${node.type} that can suspend`)
     }
   }
 
-  /** An expression for what it does. */
+  /** An expression for its effect. */
   effect(node: Node): void {
     const held = this.held
     if (!this.stops(node) || !this.#chooses(node)) {
       const value = this.value(node)
-      // What was only waited for is in a temporary: it has been done.
+      // A value that is only a temporary has been computed already.
       if (this.#temporaryIn(value) === null) this.simple(rope`;(${value});`)
     }
     this.release(held)
   }
 
-  /** Writes an expression that does one thing or another as a statement: its value needs no temporary. */
+  /** Writes a conditional expression as a statement: its value needs no temporary. */
   #chooses(node: Node): boolean {
     const held = this.held
     switch (node.type) {
@@ -253,13 +252,13 @@ export abstract class Expressions extends Emitter {
     return rope`${operand(object)}[${this.value(node.property)}]`
   }
 
-  /** `super[…]` is refused before its key is evaluated, where `this` has not been set. */
+  /** `super[…]` throws before its key is evaluated, if `this` is not set. */
   needThis({ start, end }: Node): void {
     const self: Node = { type: 'ThisExpression', start, end }
     if (!this.order.isRead(self)) this.simple(rope`this;`)
   }
 
-  /** Leaves the chain when the value so far is null. */
+  /** Leaves the chain if the value so far is null. */
   guard(value: Rope): string {
     const name = this.hold(value)
     this.simple(rope`if (${name} == null) break ${this.#chain!};`)
@@ -338,7 +337,7 @@ export abstract class Expressions extends Emitter {
     hasRun = false,
   ): void {
     const { p } = this
-    // Where the second has no place, what is entered at one goes on in the first.
+    // If the second branch has no resume point, a resumption continues in the first.
     const inFirst = hasRun || first.last !== (second ?? first).last ? `${p}<=${first.last}` : '1'
     const condition = hasRun ? rope`${inFirst}` : this.guards ? rope`${p}?${inFirst}:${test}` : test
     const otherwise = second === null ? rope`` : rope`else{${second.text}}`
@@ -346,7 +345,7 @@ export abstract class Expressions extends Emitter {
   }
 }
 
-/** True when a null somewhere in the node ends the chain that it is part of. */
+/** True if a null in the node ends the chain that contains it. */
 function isLink(node: Node): boolean {
   for (let inner = node; ; ) {
     if (inner.type === 'TSNonNullExpression') inner = inner.expression

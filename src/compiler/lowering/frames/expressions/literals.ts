@@ -1,11 +1,11 @@
-/** Arrays, objects, templates and spreads in which something can stop. */
+/** Arrays, objects, templates and spreads in which a part can suspend. */
 import { join, type Piece, Rope, rope } from '../../../output/rope.ts'
 import { bare, isAnonymous, isFunction, type Node, wordOf } from '../../../analysis/syntax.ts'
 import type { Expressions } from './expressions.ts'
 
 /**
- * Values in a list of which the later ones may stop: the earlier are held, where what is in between may
- * change them.
+ * Values in a list of which later ones may suspend. Earlier ones are held if the code in between may change
+ * them.
  */
 export function listValues(at: Expressions, nodes: readonly (Node | null)[]): Rope[] {
   const last = at.lastStop(nodes)
@@ -23,7 +23,7 @@ export function arrayValue(at: Expressions, { elements }: Node): Rope {
   return rope`[${join(listValues(at, elements), ', ')}${hole}]`
 }
 
-/** A spread, which runs a generator that stops inside to its end first. */
+/** A spread. A generator that can suspend inside runs to its end first. */
 export function spreadValue(at: Expressions, node: Node): Rope {
   if (!at.host.spreadStops(node)) return rope`...${at.value(node.argument)}`
   const text = JSON.stringify(at.host.spreadText(node))
@@ -42,8 +42,8 @@ export function spreadValue(at: Expressions, node: Node): Rope {
 export function objectValue(at: Expressions, node: Node): Rope {
   const properties = node.properties as Node[]
   const last = at.lastStop(properties)
-  // Methods that know `super` cannot be made elsewhere, and getters have no value: what comes before is held
-  // alone.
+  // A method with `super` must be made in its object, and a getter has no value: so only the values before
+  // are held.
   const parts = properties.map((property, index): Rope => {
     const before = index < last
     if (property.type === 'SpreadElement') {
@@ -53,7 +53,7 @@ export function objectValue(at: Expressions, node: Node): Rope {
     const isPlain = property.kind === 'init' && !property.method
     if (!isPlain) {
       if (property.computed && (before || at.stops(property.key))) {
-        throw new Error('a method under a name that can stop')
+        throw new Error('a method under a computed name that can suspend')
       }
       return at.verbatim(property)
     }

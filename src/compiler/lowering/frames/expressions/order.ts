@@ -1,17 +1,16 @@
 /**
- * The order of operands. A call that may suspend is a statement of its own, and so is an argument that is
- * held: what stands before it in the source is then read after it, unless it is held too. An operand may be
- * read later where it stands when nothing in between can change its value, and when the read itself can
- * neither throw nor run code.
+ * The order of operands. A call that may suspend is a separate statement, and so is an argument that is held.
+ * An operand before it in the source is then read after it, unless it is held too. An operand may be read
+ * later if nothing in between can change its value, and if the read itself can neither throw nor run code.
  *
- *   the operand                                   | read later where it stands
+ *   the operand                                   | may be read later
  *   ----------------------------------------------+------------------------------------------------------------
- *   a literal, `this`, `undefined`                | always, but for `this` before `super()`
+ *   a literal, `this`, `undefined`                | always, except `this` before `super()`
  *   a variable of this function that no closure   | unless an operand in between assigns it: `f(i, i += 2)`
  *   assigns                                       |
- *   any other variable that is assigned           | only if what stands in between is such an operand, too
- *   a variable that may not have been declared    | never: the read may throw
- *   yet, a global, an import                      |
+ *   any other variable that is assigned           | only if all operands in between are in this table, too
+ *   a variable that may not be declared yet,      | never: the read may throw
+ *   a global, an import                           |
  *   anything else                                 | never
  */
 import type { Analysis } from '../../../analysis/analysis.ts'
@@ -22,7 +21,7 @@ import { bare, contains, type Node } from '../../../analysis/syntax.ts'
 export class Order {
   readonly #bindingOf: Analysis['bindingOf']
   readonly #func: Func
-  /** From where on `this` can be read and never fails. */
+  /** The offset from which `this` is certainly set. */
   readonly #from: number
 
   constructor(bindingOf: Analysis['bindingOf'], func: Func) {
@@ -31,7 +30,7 @@ export class Order {
     this.#from = thisFrom(func)
   }
 
-  /** True for an operand of which nothing runs, and nothing fails, when it is read. */
+  /** True for an operand whose read runs no code and cannot throw. */
   isRead(node: Node): boolean {
     const inner = bare(node)
     switch (inner.type) {
@@ -48,7 +47,7 @@ export class Order {
     }
   }
 
-  /** True when a variable that has been read once gives the same whenever it is read again. */
+  /** True if a variable always has the value of its first read. */
   isFixed(node: Node): boolean {
     const inner = bare(node)
     if (inner.type !== 'Identifier') return this.isRead(inner)
@@ -56,7 +55,7 @@ export class Order {
     return binding === null ? isStandard(inner.name) : isConstant(binding)
   }
 
-  /** True when the operand, read after these others, may not give what it gives before them. */
+  /** True if the operand may have another value after these others. */
   mayChange(node: Node, others: readonly (Node | null)[]): boolean {
     const inner = bare(node)
     if (!this.isRead(inner)) return true
@@ -75,12 +74,12 @@ export class Order {
     })
   }
 
-  /** True when this function never reads the variable too early. */
+  /** True if this function never reads the variable before its declaration. */
   #isDeclared(binding: Binding): boolean {
     return binding.kind === 'var' || this.#isBehind(binding)
   }
 
-  /** True when the variable's declaration has run whenever this function reads it. */
+  /** True if the variable's declaration has run whenever this function reads it. */
   #isBehind({ kind, scope, declarations }: Binding): boolean {
     switch (kind) {
       case 'parameter':
@@ -93,18 +92,19 @@ export class Order {
         return false
       default:
     }
-    // Of its own variables a function that unwinds reads none before its declaration. See refusals.ts.
+    // A function that unwinds reads none of its own variables before their declaration. See refusals.ts.
     if (scope.func === this.#func) return true
     let outermost = this.#func
     while (outermost.parent !== null && outermost.parent !== scope.func) outermost = outermost.parent
-    // What is made behind a declaration runs behind it, but for functions that are declared: they are made
+    // A function that is made after a declaration runs after it, except a declared function, which is made
     // first.
     return outermost.kind !== 'declaration' && outermost.node.start >= declarations[0]!.end
   }
 }
 
 /**
- * Where `this` has been set for certain: in a derived constructor behind the statement that calls `super`.
+ * The offset from which `this` is certainly set: in a derived constructor, after the statement that calls
+ * `super`.
  */
 function thisFrom({ kind, owner, node }: Func): number {
   if (kind !== 'constructor' || owner!.superClass === null) return 0
@@ -116,12 +116,12 @@ function thisFrom({ kind, owner, node }: Func): number {
   return Number.POSITIVE_INFINITY
 }
 
-/** True when nothing assigns the variable but its declaration. */
+/** True if only the declaration assigns the variable. */
 function isConstant(binding: Binding): boolean {
   return binding.kind !== 'import' && !binding.written
 }
 
-/** The global names whose value a program has no business to change. */
+/** Global names that programs do not reassign. */
 const standard: ReadonlySet<string> = new Set(
   `undefined NaN Infinity arguments globalThis Math JSON Reflect Atomics Object Function Array String Number Boolean
   Symbol BigInt RegExp Date Promise Proxy Map Set WeakMap WeakSet Error TypeError RangeError ArrayBuffer

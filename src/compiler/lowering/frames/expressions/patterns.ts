@@ -1,22 +1,22 @@
-/** Destructuring, and the names that values take from what they are given to. */
+/** Destructuring, and the names that functions take from their variables. */
 import { join, type Piece, type Rope, rope } from '../../../output/rope.ts'
 import { bare, givesName, isAnonymous, type Node } from '../../../analysis/syntax.ts'
 import { checkedValue } from '../../writer/destructuring.ts'
 import { destructuredName, loopElementName } from '../../writer/enginemessages.ts'
 import type { Expressions } from './expressions.ts'
 
-/** A value that is to be taken apart. What cannot be is refused by the name that it has in the source. */
+/** A value to destructure. If it cannot be destructured, the error shows its name in the source. */
 export function destructuredValue(at: Expressions, pattern: Node, source: Node, value: Rope): Rope {
   return at.stops(source) ? checkedValue(at.host, pattern, destructuredName(pattern, source), value) : value
 }
 
-/** The same for what a loop declares. */
+/** The same for the variables of a loop. */
 export function loopElementValue(at: Expressions, pattern: Node, value: Rope): Rope {
   if (pattern.type !== 'ArrayPattern' && pattern.type !== 'ObjectPattern') return value
   return checkedValue(at.host, pattern, loopElementName(pattern), value)
 }
 
-/** A pattern as it is assigned to: without types, each name as it goes here. */
+/** A pattern as an assignment target: without types, each name as it is here. */
 export function patternText(at: Expressions, node: Node): Rope {
   switch (node.type) {
     case 'Identifier':
@@ -54,7 +54,7 @@ export function patternText(at: Expressions, node: Node): Rope {
   }
 }
 
-/** A value that takes its name from the variable it is given to, also where that goes by another. */
+/** An anonymous function that takes the name of its variable, even if the variable is renamed. */
 export function namedValue(at: Expressions, id: Node, value: Node): Rope {
   if (id.type !== 'Identifier' || !isAnonymous(bare(value))) return at.value(value)
   return at.host.named(value, id, at.cx)

@@ -1,17 +1,17 @@
-/** Declarations in a function that unwinds: each variable is set where the plan has it live. */
+/** Declarations in a function that unwinds: each sets its variable where the plan stores it. */
 import { Rope, rope } from '../../../output/rope.ts'
 import { boundNames, type Node } from '../../../analysis/syntax.ts'
 import { destructuredValue, namedValue, patternText } from '../expressions/patterns.ts'
 import type { Variable } from '../plan.ts'
 import type { Statements } from './statements.ts'
 
-/** The variable that the plan has for a name. */
+/** The planned variable of a name. */
 function variableOf(at: Statements, id: Node): Variable | undefined {
   const binding = at.host.bindingOf(id)
   return binding == null ? undefined : at.plan.variables.get(binding)
 }
 
-/** The variable that a function or class declaration declares. */
+/** The planned variable of a function or class declaration. */
 function declaredBy(at: Statements, declaration: Node): Variable | undefined {
   for (const variable of at.plan.variables.values()) {
     if (variable.binding.declarations.includes(declaration)) return variable
@@ -19,7 +19,7 @@ function declaredBy(at: Statements, declaration: Node): Variable | undefined {
   return undefined
 }
 
-/** Gives a variable its value, in its box where it has one. */
+/** Sets a variable, or the box that holds it. */
 function set(at: Statements, variable: Variable | undefined, id: Node, value: Rope): void {
   if (variable === undefined) at.simple(rope`${id.name}=${value};`)
   else if (variable.box === 'early') {
@@ -27,7 +27,7 @@ function set(at: Statements, variable: Variable | undefined, id: Node, value: Ro
   } else at.simple(rope`${variable.name}${variable.box === null ? '' : '.v'}=${value};`)
 }
 
-/** Gives a declared variable its value. */
+/** Sets a declared variable. */
 export function assign(at: Statements, id: Node, value: Rope): void {
   const variable = id.type === 'Identifier' ? variableOf(at, id) : undefined
   if (variable?.box === 'early') {
@@ -39,7 +39,7 @@ export function assign(at: Statements, id: Node, value: Rope): void {
     return
   }
   const early = boundNames(id).filter(name => variableOf(at, name)?.box === 'early')
-  // A pattern sets its variables one by one; those that wait for their declaration are set from it.
+  // A pattern sets its variables one by one; then each early variable is marked as declared.
   for (const name of early) {
     const { name: text } = variableOf(at, name)!
     at.simple(rope`${at.host.runtime('declared')}(${text}, void 0);`)
@@ -47,7 +47,7 @@ export function assign(at: Statements, id: Node, value: Rope): void {
   at.simple(rope`(${patternText(at, id)} = ${value});`)
 }
 
-/** The variables of a declaration, given their values one after the other. */
+/** The variables of a declaration, set one after the other. */
 export function declare(at: Statements, node: Node): void {
   for (const { id, init } of node.declarations as Node[]) {
     const held = at.held
@@ -66,7 +66,7 @@ export function livingIn({ plan }: Statements, owner: Node): Variable[] {
   return (plan.declared.get(owner) ?? []).filter(({ storage }) => storage === 'block')
 }
 
-/** Lets the variables of a block be seen while `write` writes. */
+/** Makes the variables of a block visible while `write` runs. */
 export function within(at: Statements, owner: Node, write: () => void): void {
   const declared = livingIn(at, owner)
   for (const variable of declared) at.opened.add(variable)
@@ -74,7 +74,7 @@ export function within(at: Statements, owner: Node, write: () => void): void {
   for (const variable of declared) at.opened.delete(variable)
 }
 
-/** Declares what lives in a block, and makes the functions that are declared in it. */
+/** Declares the variables of a block, and makes the functions that are declared in it. */
 export function open(at: Statements, owner: Node, statements: readonly Node[]): Rope {
   const declared = at.plan.declared.get(owner) ?? []
   const made = new Rope()
@@ -91,7 +91,7 @@ export function open(at: Statements, owner: Node, statements: readonly Node[]): 
   return made
 }
 
-/** The declaration of what lives in a block: new, or, in a form that goes on, what was saved. */
+/** The declaration of a block's variable: new, or in the second form the saved one. */
 export function opening(at: Statements, variable: Variable): string {
   const { name } = variable
   const fresh = initial(at, variable)
@@ -99,13 +99,13 @@ export function opening(at: Statements, variable: Variable): string {
   return `let ${name} = ${at.guards ? `${at.p} ? ${at.prefix}v[${index}] : ${fresh}` : fresh}; `
 }
 
-/** What a variable holds before its declaration has run. */
+/** The value of a variable before its declaration has run. */
 function initial({ host }: Statements, { box, binding }: Variable): string {
   if (box === 'early') return `${host.runtime('early')}(${JSON.stringify(binding.name)})`
   return box === 'box' ? `new ${host.runtime('Box')}()` : 'void 0'
 }
 
-/** Sets the variable of a class that is declared. */
+/** Sets the variable of a class declaration. */
 export function declareClass(at: Statements, node: Node): void {
   set(at, declaredBy(at, node), node.id, at.verbatim(node))
 }

@@ -1,6 +1,6 @@
 /**
- * Loops of a function that unwinds: each turn begins with a safepoint, at which a form that goes on enters
- * the loop again. Loops without calls run in strips instead.
+ * Loops of a function that unwinds. Each turn begins with a safepoint, at which the second form enters the
+ * loop again. Loops without calls run in strips instead.
  */
 import { Rope, rope } from '../../../output/rope.ts'
 import { bare, type Node } from '../../../analysis/syntax.ts'
@@ -14,7 +14,7 @@ import type { Variable } from '../plan.ts'
 import { prefixOf, Statements } from './statements.ts'
 
 export class Loops extends Statements {
-  /** The text of a loop's body, with its safepoint. `bind` sets what the turn begins with. */
+  /** The text of a loop's body, with its safepoint. `bind` sets the variables of the turn. */
   #turn(node: Node, bind: (() => void) | null, when = ''): { text: Rope; last: number; opened: string } {
     const write = (): void => {
       const polled = this.polled
@@ -55,7 +55,8 @@ export class Loops extends Statements {
   }
 
   /**
-   * What is asked before a safepoint, where what a turn calls looks for itself: a count that costs no memory.
+   * The condition before a safepoint, if the functions that a turn calls have safepoints: a counter in a
+   * local variable.
    */
   #everyEighth(node: Node): string {
     if (!this.host.callsHaveSafepoints(node) || this.host.strip <= 64) return ''
@@ -63,7 +64,7 @@ export class Loops extends Statements {
     return `(++${this.prefix}n&7)===0&&`
   }
 
-  /** Leaves the loop when its test says so. */
+  /** Leaves the loop if its test fails. */
   #test(test: Node | null): void {
     if (test === null) return
     const held = this.held
@@ -79,7 +80,7 @@ export class Loops extends Statements {
     this.release(held)
   }
 
-  /** The jumps of a body that stands in a block of its own: what goes on with the loop leaves the block. */
+  /** The jumps of a body that is in a block of its own: a `continue` leaves the block. */
   #endingTurn({ body }: Node, labels: Node[], turn: string): Context['jumps'] {
     const jumps = new Map(this.cx.jumps)
     const continues: Node[] = []
@@ -88,7 +89,7 @@ export class Loops extends Statements {
     return jumps
   }
 
-  /** A loop whose test or update can stop: its parts one after the other. */
+  /** A loop whose test or update can suspend: its parts one after the other. */
   #unfolded(node: Node, labels: Node[]): void {
     const turn = this.label()
     const outer = this.cx
@@ -112,10 +113,10 @@ export class Loops extends Statements {
     this.compound(rope`${prefixOf(labels)}for (;;) { ${text} }`, last)
   }
 
-  /** A `for` whose variables closures see: each turn has its own. */
+  /** A `for` whose variables closures capture: each turn has its own. */
   #fresh(node: Node, labels: Node[], head: readonly Variable[]): void {
     const outer = this.cx
-    // Outside of the turn the variables go by other names, which no closure knows.
+    // Outside the turn the variables have other names, which no closure sees.
     const between = new Map(outer.renamed)
     const copies: { variable: Variable; name: string }[] = []
     for (const variable of head) {
@@ -151,7 +152,7 @@ export class Loops extends Statements {
         )
         .join(' ')
       this.cx = { ...outer, renamed: between }
-      // The variables of the turn are seen until they have been copied for the next.
+      // The variables of the turn are visible until they are copied for the next.
       const whole = rope`{ ${opened}${turn}: { ${turning} } ${back} }`
       this.compound(whole, turned)
       if (node.update !== null) this.effect(node.update)
@@ -162,7 +163,8 @@ export class Loops extends Statements {
   }
 
   /**
-   * A loop in which nothing stops runs some turns between two looks; entered again, it goes on with the next.
+   * A loop in which nothing suspends runs many turns between two safepoints; the second form continues with
+   * the next turn.
    */
   #inStrips(node: Node, labels: Node[]): boolean {
     if ([node.test, node.update, node.body].some(part => this.stops(part))) return false
@@ -184,7 +186,9 @@ export class Loops extends Statements {
     return true
   }
 
-  /** Inside a loop that has to be closed: its `return`s and its jumps to elsewhere see to that. */
+  /**
+   * The context inside a loop with a cursor: its `return`s and its jumps out of the loop close the cursor.
+   */
   #closing({ jumps }: { jumps: readonly Node[] }, cursor: string): Context {
     const outer = this.cx
     const closing = [cursor, ...(outer.closing ?? [])]
@@ -196,7 +200,7 @@ export class Loops extends Statements {
     return { ...outer, jumps: all, closing }
   }
 
-  /** `for…of` and `for…in`: over a cursor, which is saved like any other value. */
+  /** `for…of` and `for…in` over a cursor, which is saved like any other value. */
   each(node: Node, labels: Node[]): void {
     const { left, right, body } = node
     const { frames, ok } = this
@@ -216,7 +220,7 @@ export class Loops extends Statements {
         const entering = this.guards ? `!${this.p}&&` : ''
         const isShort = `${entering}${this.host.runtime('isShortList')}(${list},${String(this.host.strip)})`
         const aim = left.type === 'VariableDeclaration' ? left.declarations[0].id : bare(left)
-        // In parentheses a variable may be called `async`.
+        // In parentheses, because a variable may be named `async`.
         const target = aim.type === 'Identifier' ? rope`(${patternText(this, aim)})` : patternText(this, aim)
         const element = `${this.prefix}y`
         const isApart = left.type === 'VariableDeclaration' && aim.type !== 'Identifier'
@@ -237,7 +241,7 @@ export class Loops extends Statements {
       const loop = this.nested(() => {
         this.release(kept)
         if (isOf) {
-          // An array is run over by its places; what has an iterator is asked for a step, which may stop.
+          // An array is iterated by index; an iterator is asked for a step, which may suspend.
           this.resumePoint(body.start, more, unwind => {
             const step = rope`${more}=${cursor}.step();if(${frames}.u)${unwind}`
             return rope`if(${cursor}===null)${more}=${at}<${list}.length;else{${step}}`
@@ -255,7 +259,7 @@ export class Loops extends Statements {
         }
         const outer = this.cx
         if (isOf && leaves !== null) this.cx = this.#closing(leaves, cursor)
-        // An eighth of the places is enough where what a turn calls looks for itself; a list of few needs
+        // Every eighth turn is enough if the functions that a turn calls have safepoints; a short list needs
         // none.
         const often = this.host.callsHaveSafepoints(node) && this.host.strip > 64
         const turn = this.#turn(node, bind, isOf && often ? `(${at}&7)===7&&` : '')
@@ -269,7 +273,7 @@ export class Loops extends Statements {
       }
       const error = `${this.prefix}e`
       const failed = rope`catch(${error}){${frames}.ok=0;if(${cursor}!==null)${cursor}.fail();throw ${error};}`
-      // A `finally` costs each turn; without one, whatever leaves the loop closes it on its way.
+      // A `finally` would cost every turn. Instead, every exit of the loop closes the cursor.
       const closed =
         leaves === null
           ? rope`finally{if(${cursor}!==null&&${frames}.u===0)${cursor}.close();}`

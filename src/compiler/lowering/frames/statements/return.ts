@@ -1,13 +1,13 @@
-/** What a `return` does on its way out: it closes the loops around it, and shows itself to a `finally`. */
+/** `return` statements, which close the loops around them, and pass a `finally`. */
 import { type Piece, type Rope, rope } from '../../../output/rope.ts'
 import type { Context } from '../../writer/context.ts'
 
-/** A `return`, by way of what it has to close, and of the `finally` that has to see it. */
+/** A `return`, after it closes the loops around it, through the `finally` around it. */
 export function returning(cx: Context, value: Rope | null, prefix: string, word: Piece): Rope {
   const { closing, ending, building } = cx
-  // A function that is returned takes no name from what holds it on the way.
+  // A returned function must not take its name from the variable that holds it.
   const given = value === null ? rope`void 0` : rope`(0, ${value})`
-  // `this` is read last: what closes a loop may have called `super`.
+  // `this` is read last, because the code that closes a loop may have called `super`.
   const built = (made: Rope): Rope => (building === undefined ? made : rope`${building}(${made}, () => this)`)
   if (closing === undefined && ending === undefined)
     return value === null && building === undefined ? rope`${word};` : rope`${word} ${built(value ?? given)};`

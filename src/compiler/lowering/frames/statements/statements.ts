@@ -1,7 +1,7 @@
 /**
- * Statements of a function that unwinds. Those that can stop inside are written so that they can be entered
- * in the middle; the language's own `try`, loops and labels do the rest, because a form that goes on enters
- * them all again.
+ * Statements of a function that unwinds. A statement that can suspend inside is written so that it can be
+ * entered in the middle. The second form enters the language's own `try`, loops and labels again, so they
+ * need no other treatment.
  */
 import { Rope, rope } from '../../../output/rope.ts'
 import { isLoop, type Node, unlabeled } from '../../../analysis/syntax.ts'
@@ -15,11 +15,11 @@ import type { Plan } from '../plan.ts'
 import { writeTry } from './try.ts'
 
 export abstract class Statements extends Calls {
-  /** Turns are counted in a variable that nobody saves. */
+  /** True if it counts turns in a variable that is not saved. */
   counts = false
-  /** How many `try` statements are around what is being written. */
+  /** How many `try` statements are around the code that is being written. */
   tries = 0
-  /** A safepoint has been passed on the way here. */
+  /** True after a safepoint on every path to here. */
   polled: boolean
 
   constructor(
@@ -58,7 +58,7 @@ export abstract class Statements extends Calls {
     this.cx = outer
   }
 
-  /** One call on every way that leads around is enough: before it, a recursion looks at its safepoint. */
+  /** A recursion passes a safepoint before its first call; one on each cycle is enough. */
   override call(node: Node): Rope {
     if (!this.polled) {
       const call = this.host.callOf(node)
@@ -78,7 +78,7 @@ export abstract class Statements extends Calls {
     return super.construct(node)
   }
 
-  /** What may or may not run: a safepoint in it counts for nothing after it. */
+  /** Code that may not run: a safepoint in it does not count after it. */
   override nested(write: () => void): { text: Rope; last: number } {
     const polled = this.polled
     const made = super.nested(write)
@@ -87,8 +87,8 @@ export abstract class Statements extends Calls {
   }
 
   /**
-   * Counts a safepoint that is passed. Told that the count is an integer the engine is quicker; but the text
-   * is longer, and where calls are looked at there is enough of that.
+   * The count at a safepoint. The engine is faster if the count is declared an integer, but the text is
+   * longer; code that checks callees is long enough already.
    */
   get #count(): string {
     const { frames } = this
@@ -96,17 +96,16 @@ export abstract class Statements extends Calls {
     return isKnown ? `(${frames}.left=${frames}.left-1|0)` : `--${frames}.left`
   }
 
-  /** A safepoint. */
   poll(at: number, when = ''): void {
     this.resumePoint(at, null, unwind => rope`if(${when}${this.safepointTest})${unwind}`)
   }
 
-  /** What is asked at a safepoint. */
+  /** The condition of a safepoint. */
   get safepointTest(): string {
     return `${this.#count}<0&&${this.host.runtime('lookInTime')}(${this.ok})`
   }
 
-  /** A loop that is no loop over something. */
+  /** A loop without an iterable. */
   abstract loop(node: Node, labels: Node[]): void
   /** `for…of` and `for…in`. */
   abstract each(node: Node, labels: Node[]): void
@@ -166,14 +165,14 @@ export abstract class Statements extends Calls {
         this.loops.pop()
         break
       default:
-        if (!isLoop(node)) throw new Error(`a ${node.type} that can stop`)
+        if (!isLoop(node)) throw new Error(`a ${node.type} that can suspend`)
         this.loops.push(node)
         this.loop(node, labels)
         this.loops.pop()
     }
   }
 
-  /** A statement that cannot stop: as it stands, but for what it declares. */
+  /** A statement that cannot suspend: as it is, except its declarations. */
   #plain(node: Node): void {
     switch (node.type) {
       case 'VariableDeclaration':
@@ -207,7 +206,9 @@ export abstract class Statements extends Calls {
     else this.compound(block, last)
   }
 
-  /** A statement that is the body of another, and has its last place: where that is entered, so is this. */
+  /**
+   * A statement that is the body of another, and contains its last resume point: both are entered together.
+   */
   inner(node: Node): void {
     const held = this.held
     if (node.type === 'BlockStatement' && this.stops(node)) {
@@ -266,12 +267,12 @@ export abstract class Statements extends Calls {
         this.add(rope`if (${test}) { ${branch.text} }`)
       }
     })
-    // A switch that is entered at once: `break` leaves it, and `continue` is that of the loop around.
+    // A `switch (0)` with one clause: `break` leaves it, and `continue` is that of the loop around.
     this.compound(rope`{ ${opened}${prefixOf(labels)}switch (0) { default: ${text} } }`, last)
   }
 }
 
-/** The word that a statement begins with, at its place in the source. */
+/** The keyword of a statement, at its position in the source. */
 function keyword({ start }: Node, word: string): { start: number; end: number } {
   return { start, end: start + word.length }
 }

@@ -1,7 +1,4 @@
-/**
- * Loops without calls in a function that unwinds: they run some hundreds of turns between two looks at the
- * safepoint.
- */
+/** Loops without calls in a function that unwinds: they run some hundreds of turns between two safepoints. */
 import type { Func } from '../../../analysis/functions.ts'
 import { type Rope, rope } from '../../../output/rope.ts'
 import type { Node } from '../../../analysis/syntax.ts'
@@ -13,9 +10,9 @@ import { turnsBetween } from '../../loops/weight.ts'
 import type { Temporaries } from '../host.ts'
 
 export class StripLowering extends GeneratorLowering {
-  /** While a loop is written in strips: what stands between them. */
+  /** While a loop is written in strips: the code between two strips. */
   #between: string | null = null
-  /** And how many turns each has. */
+  /** The number of turns in a strip. */
   #turns = 0
 
   override safepoint(): string {
@@ -26,7 +23,7 @@ export class StripLowering extends GeneratorLowering {
     return this.#between === null ? super.init(node, cx) : rope``
   }
 
-  /** Writes a function: it has safepoints of its own, whatever it stands in. */
+  /** Writes a function that is inside a loop in strips: it has its own safepoints. */
   separately(write: () => Rope): Rope {
     const between = this.#between
     this.#between = null
@@ -37,7 +34,7 @@ export class StripLowering extends GeneratorLowering {
     }
   }
 
-  /** The loop's counter by the name that it has here. */
+  /** The loop's counter, by its name here. */
   #renamedStrip(strip: Strip, node: Node, cx: Context): Strip {
     const { counted, estimate } = strip
     if (counted === null && estimate === null) return strip
@@ -55,9 +52,9 @@ export class StripLowering extends GeneratorLowering {
   }
 
   /**
-   * A strip of a loop with a counter ends where the counter is so many steps on, any other after so many
-   * turns. The loop's own test stands first in a turn, where the engine learns from it which elements there
-   * are.
+   * A strip of a loop with a counter ends when the counter is that many steps further, any other strip after
+   * that many turns. The loop's own test comes first in a turn, so that the engine learns from it which
+   * elements exist.
    */
   override inStrips(node: Node, strip: Strip, cx: Context): Rope {
     if (this.#between === null) return super.inStrips(node, strip, cx)
@@ -99,16 +96,14 @@ export class StripLowering extends GeneratorLowering {
     }
   }
 
-  /** How many turns of the loop one of its strips has; null when it must not be run in strips. */
+  /** How many turns a strip of the loop has; null if it must not run in strips. */
   turnsInStrip(node: Node, labels: Node[]): number | null {
     const turns = turnsBetween(node, part => this.callOf(part), this.strip)
     return turns === null || stripOf(node, labels, this.analysis) === null ? null : turns
   }
 }
 
-/**
- * How many turns a loop has that counts from one number to another; without end where the text does not say.
- */
+/** The number of turns of a loop that counts from one number to another; infinite if unknown. */
 function turnsOf({ init, test }: Node, step: string): number {
   const declared: Node[] = init?.type === 'VariableDeclaration' ? init.declarations : []
   const from = declared.find(({ id }) => id.name === test.left.name)?.init
@@ -118,7 +113,7 @@ function turnsOf({ init, test }: Node, step: string): number {
   return turns >= 0 ? turns : Number.POSITIVE_INFINITY
 }
 
-/** The temporaries of a loop in strips are the emitter's. */
+/** A loop in strips takes its temporaries from the emitter. */
 class StripFrame extends Frame {
   readonly #temporaries: Temporaries
 

@@ -1,6 +1,6 @@
 /**
- * `try`: what can stop in a handler or a `finally` stands behind it, so that it can be entered without an
- * error.
+ * `try`. A handler or `finally` that can suspend is moved after the `try`, so that it can be entered without
+ * an error.
  */
 import { Rope, rope } from '../../../output/rope.ts'
 import type { Node } from '../../../analysis/syntax.ts'
@@ -33,7 +33,7 @@ export function writeTry(at: Statements, node: Node): void {
     at.compound(rope`try { ${text} }${caught}${ending}`, last)
     return
   }
-  // A handler that can stop stands behind its `try`, so that it can be entered without one.
+  // The handler is moved after its `try`.
   const thrown = at.take()
   const error = at.take()
   const { text, last } = at.nested(() => {
@@ -59,8 +59,8 @@ export function writeTry(at: Statements, node: Node): void {
 }
 
 /**
- * A `finally` that can stop stands behind its `try`. How the `try` was left is kept meanwhile: 0, at its end;
- * 1, by an error; 2, by a `return`; from 3 on, by a jump.
+ * A `finally` that can suspend is moved after its `try`. A variable holds how the `try` ended: 0, normally;
+ * 1, by an error; 2, by a `return`; 3 or more, by a jump.
  */
 function writeEnding(at: Statements, node: Node): void {
   const { block, handler, finalizer } = node
