@@ -8,7 +8,7 @@ export interface AbortSignalEventTarget {
   reason?: unknown
 }
 
-export interface AbortSignalEventEmitter {
+interface AbortSignalEventEmitter {
   off(name: 'abort', listener: () => void): void
   once(name: 'abort', listener: () => void): void
 }

@@ -7,7 +7,7 @@ import type { KernelOptions } from '../kernel/boot/options.ts'
 import type { FunctionReference } from '../kernel/spawn/modules.ts'
 
 /** Receives the events of a pool's CPUs. */
-export interface CpuListener {
+interface CpuListener {
   online(cpu: number): void
   died(death: KernelEvents['death']): void
   message(message: unknown): void

@@ -22,7 +22,7 @@ import { FixedQueue, type TaskQueue } from './queues.ts'
 import { Placements } from './taskpriority.ts'
 
 /** Receives the events of a pool. */
-export interface PoolListener {
+interface PoolListener {
   emit(event: string, ...args: unknown[]): boolean
   readonly asyncId: number
 }

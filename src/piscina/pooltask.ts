@@ -11,7 +11,7 @@ import { queueOptionsSymbol, valueSymbol } from './symbols.ts'
 
 let nextId = 0
 
-export interface TaskSpec {
+interface TaskSpec {
   readonly task: any
   readonly transferList: TransferList
   readonly filename: string

@@ -30,7 +30,7 @@ const LONG = 0.75 * CERTAIN
 const HANDLERS = 1024
 
 /** The spawn options of a task. */
-export interface Placement {
+interface Placement {
   readonly options: Pick<SpawnOptions, 'priority' | 'nice' | 'slice' | 'roundRobin'>
   readonly goesAhead: boolean
 }

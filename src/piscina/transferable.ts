@@ -33,7 +33,7 @@ export function isMovable(value: unknown): value is Transferable {
   return isTransferable(value) && (value as { [movableSymbol]?: boolean })[movableSymbol] === true
 }
 
-export function markMovable(value: object): void {
+function markMovable(value: object): void {
   Object.defineProperty(value, movableSymbol, {
     value: true,
     enumerable: false,

@@ -47,7 +47,7 @@ const beat_ms = 20
 const { setImmediate, setInterval } = globalThis
 
 /** The watchdog reads this global, in a paused thread, to find which of several calls runs. */
-export const runningKey: unique symbol = Symbol.for('heddle.vitest.running') as never
+const runningKey: unique symbol = Symbol.for('heddle.vitest.running') as never
 
 export class Guard {
   readonly #running = new Map<number, Guarded>()

@@ -24,7 +24,7 @@ export interface RunningTask {
 }
 
 /** A thread as workerpool shows it. */
-export type PoolThread = Worker & { isWorkerThread: true; kill(): true }
+type PoolThread = Worker & { isWorkerThread: true; kill(): true }
 
 /** A worker of a pool: a CPU, from its start to its end. */
 export class PoolWorker {

@@ -40,14 +40,14 @@ class ListQueue {
 }
 
 /** First in, first out. */
-export class FIFOQueue extends ListQueue implements TaskQueue {
+class FIFOQueue extends ListQueue implements TaskQueue {
   pop(): Task | undefined {
     return this.tasks.shift()
   }
 }
 
 /** Last in, first out. */
-export class LIFOQueue extends ListQueue implements TaskQueue {
+class LIFOQueue extends ListQueue implements TaskQueue {
   pop(): Task | undefined {
     return this.tasks.pop()
   }

@@ -7,7 +7,7 @@ import { bare, isClass, isFunction, type Node } from './syntax.ts'
  * The constructor or class of this file that `new` runs; `'short'` if it cannot be resumed, null if unknown.
  * Names that no scope declares are built-ins.
  */
-export function constructedBy(node: Node, { bindingOf }: Analysis): Func | Node | 'short' | null {
+function constructedBy(node: Node, { bindingOf }: Analysis): Func | Node | 'short' | null {
   const callee = bare(node.callee)
   if (callee.type !== 'Identifier') return null
   const binding = bindingOf.get(callee) ?? null
@@ -46,7 +46,7 @@ export function constructStops(node: Node, analysis: Analysis): boolean {
 }
 
 /** The constructor that `super(…)` runs in this one; `'short'` and null as above. */
-export function superConstructorOf({ owner }: Func, analysis: Analysis): Func | 'short' | null {
+function superConstructorOf({ owner }: Func, analysis: Analysis): Func | 'short' | null {
   const parent = owner?.superClass ?? null
   return parent === null ? 'short' : constructorOf({ ...parent, callee: parent }, analysis)
 }

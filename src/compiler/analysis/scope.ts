@@ -14,7 +14,7 @@ export type BindingKind =
   | 'self'
   | 'other'
 
-export interface Reference {
+interface Reference {
   node: Node
   func: Func
   /** True for the callee of a call: the value is used for nothing else. */

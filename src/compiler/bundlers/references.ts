@@ -6,7 +6,7 @@
 import { parseSync } from 'oxc-parser'
 import { type Node, walk } from '../analysis/syntax.ts'
 
-export interface ModuleReference {
+interface ModuleReference {
   /** The range of the `new URL(…)` in the text. */
   readonly start: number
   readonly end: number

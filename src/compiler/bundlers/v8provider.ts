@@ -36,7 +36,7 @@ interface Provider {
 }
 
 /** A module before its counters were inserted. */
-export interface Original extends Pick<Counted, 'prefix' | 'blocks'> {
+interface Original extends Pick<Counted, 'prefix' | 'blocks'> {
   code: string
   map: SourceMap
 }

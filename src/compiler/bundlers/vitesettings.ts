@@ -6,7 +6,7 @@
 import type { UnpluginOptions } from 'unplugin'
 
 /** Headers that make a page cross-origin isolated, so that it has shared memory. */
-export const isolationHeaders: Readonly<Record<string, string>> = {
+const isolationHeaders: Readonly<Record<string, string>> = {
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Embedder-Policy': 'require-corp',
 }

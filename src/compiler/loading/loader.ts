@@ -103,7 +103,7 @@ export const selection: Selection = new Selection()
 const warnedNames = new Set<string>()
 
 /** The loader of a thread, for other parts of heddle. */
-export interface ThreadLoader {
+interface ThreadLoader {
   /** Selects these packages and files too, from now on. */
   include(patterns: readonly string[]): void
   /** True if a warning has explained why the function of this name is not compiled. */

@@ -154,7 +154,7 @@ export function moduleOf(file: string): Module {
   }
 }
 
-export interface Manifest {
+interface Manifest {
   readonly name?: string
   readonly type?: string
   readonly version?: string

@@ -9,7 +9,7 @@ import type { Call, Func } from '../../analysis/functions.ts'
 import { Lines } from '../../output/lines.ts'
 import { join, type Piece, type Rope, rope } from '../../output/rope.ts'
 import type { Binding } from '../../analysis/scope.ts'
-import { bare, boundNames, contains, directives, type Node, walk } from '../../analysis/syntax.ts'
+import { bare, boundNames, directives, type Node } from '../../analysis/syntax.ts'
 import { Accessors, writeGet, writeSet } from './accessors.ts'
 import { Coverage } from './coverage.ts'
 import { awaitedIn, converted, isOpaque, mayBeObject, writePeek } from './implicitcode.ts'
@@ -26,13 +26,13 @@ import {
 import { isIndexed, isIndexedMember, isLength, memoryMethod, plainWrite } from './operations.ts'
 import {
   isPattern,
-  namesLater,
   readsElements,
   writeDestructuring,
   writeParts,
   writePattern,
   writeSource,
 } from './patterns.ts'
+import { isLate, writeLateParameter } from './parameters.ts'
 import { writeReportedLoop, writeTurns, writeYield } from './turns.ts'
 import { Waits } from './waits.ts'
 import type { Context, Frame } from '../writer/context.ts'
@@ -140,7 +140,7 @@ export class CheckerLowering extends GeneratorLowering {
   /** The variables of a generator outlive a turn of the loop that drives it. */
   override entry(func: Func, _frame: Frame): string {
     const params: Node[] = func.node.params
-    const opaque = params.some((one, index) => isPattern(one) && !this.#isLate(one, index, func))
+    const opaque = params.some((one, index) => isPattern(one) && !isLate(this, one, index, func))
     return opaque || func.isGenerator || isOpaque(func.node) ? `${this.names.runtime('effect')}();` : ''
   }
 
@@ -425,52 +425,8 @@ export class CheckerLowering extends GeneratorLowering {
     beside: Context,
     cx: Context,
   ): { written: Rope; opening: Rope } {
-    if (!this.#isLate(parameter, index, func)) return super.parameter(parameter, index, func, beside, cx)
-    const given = `${this.names.prefix}p${index}`
-    const hasDefault = parameter.type === 'AssignmentPattern'
-    const target: Node = hasDefault ? parameter.left : parameter
-    if (hasDefault && target.type === 'Identifier') this.hint(parameter.right, target.name)
-    const value = hasDefault
-      ? rope`(${given} === void 0 ? ${this.node(parameter.right, cx)} : ${given})`
-      : rope`${given}`
-    const parts = isPattern(target) ? writeParts(this, target, parameter, value) : value
-    return { written: rope`${given}`, opening: rope`let ${this.node(target, cx)} = ${parts};` }
-  }
-
-  #isLate(parameter: Node, index: number, func: Func): boolean {
-    const params: Node[] = func.node.params
-    const steps = ({ type, right }: Node): boolean =>
-      type === 'ArrayPattern' ||
-      type === 'ObjectPattern' ||
-      (type === 'AssignmentPattern' && right.type !== 'Literal')
-    if (parameter.type === 'Identifier' || parameter.type === 'RestElement' || func.isGenerator) return false
-    // A parameter after a late one may refer to it.
-    if (!params.slice(0, index + 1).some(steps)) return false
-    if (params.some(({ type }) => type === 'TSParameterProperty')) return false
-    if (!boundNames(parameter).every(name => this.analysis.bindingOf.get(name)?.declarations.length === 1))
-      return false
-    if (params.some((param, at) => namesLater(param, params.slice(at + 1)))) return false
-    return !this.#namesOfBody(func, params)
-  }
-
-  /**
-   * True if the parameters use a name that the body declares again: in the body it would mean another
-   * variable.
-   */
-  #namesOfBody(func: Func, params: Node[]): boolean {
-    const declared = new Set<string>()
-    for (const { scope, declarations, name } of this.bindings) {
-      if (scope.func === func && declarations.some(place => contains(func.node.body, place)))
-        declared.add(name)
-    }
-    let found = false
-    for (const parameter of params) {
-      walk(parameter, node => {
-        const named = node.type === 'Identifier' && this.analysis.bindingOf.get(node) !== undefined
-        if (named && declared.has(node.name)) found = true
-      })
-    }
-    return found
+    if (!isLate(this, parameter, index, func)) return super.parameter(parameter, index, func, beside, cx)
+    return writeLateParameter(this, parameter, index, cx)
   }
 
   override accessed(object: Rope, node: Node, cx: Context): Rope {

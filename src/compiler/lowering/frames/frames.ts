@@ -15,7 +15,6 @@ import { bare, isAnonymous, type Node, walk } from '../../analysis/syntax.ts'
 import type { Context } from '../writer/context.ts'
 import { Slots } from './emitter.ts'
 import { writeUnwinding } from './forms.ts'
-import { type Host, hostOf } from './host.ts'
 import { returning } from './statements/return.ts'
 import { Loops } from './statements/loops.ts'
 import { patternText } from './expressions/patterns.ts'
@@ -37,7 +36,6 @@ export class FramesLowering extends StripLowering {
   readonly #choose: FramesOptions['choose']
   readonly #heads = new Set<Node>()
   readonly #calledParameters = new Map<Func, CalledParameter | null>()
-  readonly #host: Host
   #recursive: ReadonlySet<Func> | null = null
 
   constructor(source: string, analysis: Analysis, options: FramesOptions) {
@@ -47,7 +45,6 @@ export class FramesLowering extends StripLowering {
       if (node.type === 'ForStatement' && node.init !== null) this.#heads.add(node.init)
       else if (node.type === 'ForInStatement' || node.type === 'ForOfStatement') this.#heads.add(node.left)
     })
-    this.#host = hostOf(this)
   }
 
   protected override get namesShortly(): boolean {
@@ -104,6 +101,11 @@ export class FramesLowering extends StripLowering {
   }
 
   #accessorUses: AccessorUses | null = null
+
+  /** True for a read or an assignment that may call an accessor which unwinds. */
+  mayAccess(node: Node): boolean {
+    return this.accessors.reads.has(node) || this.accessors.writes.has(node)
+  }
 
   override isItself(func: Func): boolean {
     return func.twin && typeof this.#planOf(func) !== 'string'
@@ -195,7 +197,7 @@ export class FramesLowering extends StripLowering {
   statements(func: Func, cx: Context, guards: boolean, slots: Slots): Statements {
     const plan = this.#planOf(func) as Plan
     this.#recursive ??= recursiveOf(this.analysis)
-    return new Loops(plan, this.names.short, guards, slots, this.#host, cx, this.#recursive.has(func))
+    return new Loops(plan, this.names.short, guards, slots, this, cx, this.#recursive.has(func))
   }
 
   /** The parameter that callers of the function may fill with an unmarked function. */

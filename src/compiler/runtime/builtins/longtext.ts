@@ -168,7 +168,7 @@ const members = ['exec', 'flags', 'global', 'unicode', 'unicodeSets', 'hasIndice
 const originals = members.map(name => Object.getOwnPropertyDescriptor(pattern, name))
 
 /** True if using this expression runs no code of the program. */
-export function isOrdinary(search: unknown): search is RegExp {
+function isOrdinary(search: unknown): search is RegExp {
   if (inspectors?.isRegExp(search) !== true || Object.getPrototypeOf(search) !== pattern) return false
   if (Reflect.ownKeys(search as object).length !== 1 || typeof (search as RegExp).lastIndex !== 'number') {
     return false

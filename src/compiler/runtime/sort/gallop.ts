@@ -1,9 +1,13 @@
 /** The search of TimSort: from a hint in steps that double ("galloping"), then by bisection. */
 import { comparisonResult, type Comparator, type Suspending } from './comparator.ts'
 
-/** The index for `key`, before any equal element. */
-export function* gallopLeft(
+/**
+ * The index for `key` in the sorted part of `array` from `base`: after equal elements if `after`, else before
+ * them.
+ */
+export function* gallop(
   { plain, resumable }: Comparator,
+  after: boolean,
   array: any[],
   key: unknown,
   base: number,
@@ -12,115 +16,31 @@ export function* gallopLeft(
 ): Suspending<number> {
   let last = 0
   let offset = 1
-  let element = array[base + hint]
-  let order =
-    resumable === undefined
-      ? comparisonResult(plain(element, key))
-      : comparisonResult(yield* resumable(element, key))
-  if (order < 0) {
-    const most = length - hint
-    while (offset < most) {
-      element = array[base + hint + offset]
-      order =
-        resumable === undefined
-          ? comparisonResult(plain(element, key))
-          : comparisonResult(yield* resumable(element, key))
-      if (order >= 0) break
-      last = offset
-      offset = offset * 2 + 1
-    }
-    if (offset > most) offset = most
-    last += hint
-    offset += hint
-  } else {
-    const most = hint + 1
-    while (offset < most) {
-      element = array[base + hint - offset]
-      order =
-        resumable === undefined
-          ? comparisonResult(plain(element, key))
-          : comparisonResult(yield* resumable(element, key))
-      if (order < 0) break
-      last = offset
-      offset = offset * 2 + 1
-    }
-    if (offset > most) offset = most
-    const before = last
-    last = hint - offset
-    offset = hint - before
+  let left = after ? key : array[base + hint]
+  let right = after ? array[base + hint] : key
+  let order = comparisonResult(resumable === undefined ? plain(left, right) : yield* resumable(left, right))
+  const goesUp = order < 0 !== after
+  const most = goesUp ? length - hint : hint + 1
+  while (offset < most) {
+    const element = array[goesUp ? base + hint + offset : base + hint - offset]
+    left = after ? key : element
+    right = after ? element : key
+    order = comparisonResult(resumable === undefined ? plain(left, right) : yield* resumable(left, right))
+    if ((order < 0 !== after) !== goesUp) break
+    last = offset
+    offset = offset * 2 + 1
   }
-  last++
-  while (last < offset) {
-    const middle = last + ((offset - last) >> 1)
-    element = array[base + middle]
-    order =
-      resumable === undefined
-        ? comparisonResult(plain(element, key))
-        : comparisonResult(yield* resumable(element, key))
-    if (order < 0) last = middle + 1
-    else offset = middle
+  if (offset > most) offset = most
+  let low = goesUp ? hint + last : hint - offset
+  let high = goesUp ? hint + offset : hint - last
+  low++
+  while (low < high) {
+    const middle = low + ((high - low) >> 1)
+    left = after ? key : array[base + middle]
+    right = after ? array[base + middle] : key
+    order = comparisonResult(resumable === undefined ? plain(left, right) : yield* resumable(left, right))
+    if (order < 0 !== after) low = middle + 1
+    else high = middle
   }
-  return offset
-}
-
-/** The index for `key`, after any equal element. */
-export function* gallopRight(
-  { plain, resumable }: Comparator,
-  array: any[],
-  key: unknown,
-  base: number,
-  length: number,
-  hint: number,
-): Suspending<number> {
-  let last = 0
-  let offset = 1
-  let element = array[base + hint]
-  let order =
-    resumable === undefined
-      ? comparisonResult(plain(key, element))
-      : comparisonResult(yield* resumable(key, element))
-  if (order < 0) {
-    const most = hint + 1
-    while (offset < most) {
-      element = array[base + hint - offset]
-      order =
-        resumable === undefined
-          ? comparisonResult(plain(key, element))
-          : comparisonResult(yield* resumable(key, element))
-      if (order >= 0) break
-      last = offset
-      offset = offset * 2 + 1
-    }
-    if (offset > most) offset = most
-    const before = last
-    last = hint - offset
-    offset = hint - before
-  } else {
-    const most = length - hint
-    while (offset < most) {
-      element = array[base + hint + offset]
-      order =
-        resumable === undefined
-          ? comparisonResult(plain(key, element))
-          : comparisonResult(yield* resumable(key, element))
-      if (order < 0) break
-      last = offset
-      offset = offset * 2 + 1
-    }
-    if (offset > most) offset = most
-    last += hint
-    offset += hint
-  }
-  last++
-  while (last < offset) {
-    const middle = last + ((offset - last) >> 1)
-    element = array[base + middle]
-    order =
-      resumable === undefined
-        ? comparisonResult(plain(key, element))
-        : comparisonResult(yield* resumable(key, element))
-    if (order < 0) offset = middle
-    else last = middle + 1
-  }
-  return offset
+  return high
 }

@@ -4,7 +4,7 @@
  */
 import { needResched, PREEMPTED } from '../../../coroutine/core/coroutine.ts'
 import { define, part, removeAt } from '../../../coroutine/core/define.ts'
-import { gallopLeft, gallopRight } from './gallop.ts'
+import { gallop } from './gallop.ts'
 import { comparisonResult, type Comparator, type Suspending } from './comparator.ts'
 
 /**
@@ -91,17 +91,15 @@ class TimSort {
     if (low === high) return 1
     let length = 2
     let previous = work[low]
-    const first =
-      resumable === undefined
-        ? comparisonResult(plain(previous, work[low - 1]))
-        : comparisonResult(yield* resumable(previous, work[low - 1]))
+    const first = comparisonResult(
+      resumable === undefined ? plain(previous, work[low - 1]) : yield* resumable(previous, work[low - 1]),
+    )
     const descending = first < 0
     for (low++; low < high; low++) {
       const current = work[low]
-      const order =
-        resumable === undefined
-          ? comparisonResult(plain(current, previous))
-          : comparisonResult(yield* resumable(current, previous))
+      const order = comparisonResult(
+        resumable === undefined ? plain(current, previous) : yield* resumable(current, previous),
+      )
       if (descending ? order >= 0 : order < 0) break
       previous = current
       length++
@@ -126,10 +124,9 @@ class TimSort {
       const pivot = work[right]
       while (left < right) {
         const middle = left + ((right - left) >> 1)
-        const order =
-          resumable === undefined
-            ? comparisonResult(plain(pivot, work[middle]))
-            : comparisonResult(yield* resumable(pivot, work[middle]))
+        const order = comparisonResult(
+          resumable === undefined ? plain(pivot, work[middle]) : yield* resumable(pivot, work[middle]),
+        )
         if (order < 0) right = middle
         else left = middle + 1
       }
@@ -173,11 +170,11 @@ class TimSort {
     this.#lengths[at] = lengthA + lengthB
     removeAt(this.#bases, at + 1)
     removeAt(this.#lengths, at + 1)
-    const skipped = yield* gallopRight(this.#order, work, work[baseB], baseA, lengthA, 0)
+    const skipped = yield* gallop(this.#order, true, work, work[baseB], baseA, lengthA, 0)
     baseA += skipped
     lengthA -= skipped
     if (lengthA === 0) return
-    lengthB = yield* gallopLeft(this.#order, work, work[baseA + lengthA - 1], baseB, lengthB, lengthB - 1)
+    lengthB = yield* gallop(this.#order, false, work, work[baseA + lengthA - 1], baseB, lengthB, lengthB - 1)
     if (lengthB === 0) return
     if (lengthA <= lengthB) yield* this.#mergeLow(lengthA, baseA, lengthB, baseB)
     else yield* this.#mergeHigh(lengthA, baseA, lengthB, baseB)
@@ -204,10 +201,9 @@ class TimSort {
           let winsA = 0
           let winsB = 0
           for (;;) {
-            const order =
-              resumable === undefined
-                ? comparisonResult(plain(work[b], held[a]))
-                : comparisonResult(yield* resumable(work[b], held[a]))
+            const order = comparisonResult(
+              resumable === undefined ? plain(work[b], held[a]) : yield* resumable(work[b], held[a]),
+            )
             if (order < 0) {
               work[to++] = work[b++]
               winsB++
@@ -226,7 +222,7 @@ class TimSort {
           do {
             minGallop = Math.max(1, minGallop - 1)
             this.#minGallop = minGallop
-            winsA = yield* gallopRight(this.#order, held, work[b], a, lengthA, 0)
+            winsA = yield* gallop(this.#order, true, held, work[b], a, lengthA, 0)
             if (winsA > 0) {
               for (let k = 0; k < winsA; k++) work[to++] = held[a++]
               lengthA -= winsA
@@ -235,7 +231,7 @@ class TimSort {
             }
             work[to++] = work[b++]
             if (--lengthB === 0) break done
-            winsB = yield* gallopLeft(this.#order, work, held[a], b, lengthB, 0)
+            winsB = yield* gallop(this.#order, false, work, held[a], b, lengthB, 0)
             if (winsB > 0) {
               for (let k = 0; k < winsB; k++) work[to++] = work[b++]
               lengthB -= winsB
@@ -277,10 +273,9 @@ class TimSort {
           let winsA = 0
           let winsB = 0
           for (;;) {
-            const order =
-              resumable === undefined
-                ? comparisonResult(plain(held[b], work[a]))
-                : comparisonResult(yield* resumable(held[b], work[a]))
+            const order = comparisonResult(
+              resumable === undefined ? plain(held[b], work[a]) : yield* resumable(held[b], work[a]),
+            )
             if (order < 0) {
               work[to--] = work[a--]
               winsA++
@@ -299,7 +294,7 @@ class TimSort {
           do {
             minGallop = Math.max(1, minGallop - 1)
             this.#minGallop = minGallop
-            let place = yield* gallopRight(this.#order, work, held[b], baseA, lengthA, lengthA - 1)
+            let place = yield* gallop(this.#order, true, work, held[b], baseA, lengthA, lengthA - 1)
             winsA = lengthA - place
             if (winsA > 0) {
               for (let k = 0; k < winsA; k++) work[to--] = work[a--]
@@ -308,7 +303,7 @@ class TimSort {
             }
             work[to--] = held[b--]
             if (--lengthB === 1) break copyA
-            place = yield* gallopLeft(this.#order, held, work[a], 0, lengthB, lengthB - 1)
+            place = yield* gallop(this.#order, false, held, work[a], 0, lengthB, lengthB - 1)
             winsB = lengthB - place
             if (winsB > 0) {
               for (let k = 0; k < winsB; k++) work[to--] = held[b--]

@@ -9,7 +9,7 @@ import { destructuredValue, patternText } from './patterns.ts'
 export function assignmentValue(at: Expressions, node: Node): Rope {
   const { operator, right } = node
   const left = bare(node.left)
-  if (at.host.mayAccess(node)) return writtenValue(at, left, right)
+  if (at.lowering.mayAccess(node)) return writtenValue(at, left, right)
   const isPattern = left.type === 'ObjectPattern' || left.type === 'ArrayPattern'
   if (isPattern) {
     const value = at.value(right)
@@ -43,7 +43,7 @@ export function readValue(at: Expressions, node: Node): Rope {
     read = rope`(${ownPermit(at, object, property)}, ${object}.${property})`
   } else {
     // The key is a constant or a name, so nothing can suspend between the two.
-    read = rope`${at.host.runtime('get')}(${at.ok}, ${at.value(node.object)}, ${keyText(at, node)})`
+    read = rope`${at.runtime('get')}(${at.ok}, ${at.value(node.object)}, ${keyText(at, node)})`
   }
   at.release(held)
   const result = at.take()
@@ -62,7 +62,7 @@ function writtenValue(at: Expressions, left: Node, right: Node): Rope {
   const target = computed ? rope`${object}[${at.verbatim(property)}]` : rope`${object}.${property}`
   const write = isPrivate
     ? rope`${ownPermit(at, object, property)}; ${target} = ${value};`
-    : rope`if(!${at.host.runtime('set')}(${at.ok}, ${object}, ${keyText(at, left)}, ${value}))${target} = ${value};`
+    : rope`if(!${at.runtime('set')}(${at.ok}, ${object}, ${keyText(at, left)}, ${value}))${target} = ${value};`
   at.resumePoint(right.end, null, unwind => rope`${write}if(${at.frames}.u)${unwind}`)
   return rope`${value}`
 }
@@ -76,7 +76,7 @@ function keyText(at: Expressions, { property, computed }: Node): Piece {
  * throws, and takes no permission.
  */
 function ownPermit(at: Expressions, object: Piece, property: Node): Rope {
-  return rope`${at.host.runtime('isObject')}(${object}) && ${property} in ${object} && (${at.permit})`
+  return rope`${at.runtime('isObject')}(${object}) && ${property} in ${object} && (${at.permit})`
 }
 
 /**

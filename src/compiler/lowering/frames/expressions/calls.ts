@@ -2,10 +2,13 @@
  * Calls in a function that unwinds. A known callee gets the permission directly. An unknown callee is
  * checked: it unwinds, it has only a plain form, or it must be called in another way.
  */
+import { constructStops, superStops } from '../../../analysis/construct.ts'
 import type { Call, Func } from '../../../analysis/functions.ts'
 import { join, type Piece, Rope, rope } from '../../../output/rope.ts'
 import { bare, isFunction, type Node } from '../../../analysis/syntax.ts'
 import { calleeText } from '../../writer/enginemessages.ts'
+import { callForm, constructedFunction, unmarked, unmarkedForCallee } from '../callees.ts'
+import { permissionIndex } from '../permission.ts'
 import { Expressions } from './expressions.ts'
 import { listValues } from './literals.ts'
 import { operand } from './operands.ts'
@@ -57,7 +60,7 @@ export abstract class Calls extends Expressions {
     nodes: readonly Node[],
     values: readonly Rope[],
   ): Rope | null {
-    const count = this.host.permissionIndex(target)
+    const count = permissionIndex(target)
     if (count === null || nodes.length > count || nodes.some(({ type }) => type === 'SpreadElement'))
       return null
     const missing = Array.from({ length: count - nodes.length }, () => 'void 0')
@@ -65,19 +68,20 @@ export abstract class Calls extends Expressions {
   }
 
   call(node: Node): Rope {
-    const { host, cx } = this
-    const call = host.callOf(node)
+    const { lowering, cx } = this
+    const call = lowering.callOf(node)
     const callee = bare(node.callee)
-    if (call !== undefined && callee.type === 'Super' && host.superStops(call)) return this.#super(node, call)
-    if (call === undefined || host.staysPlain(call)) return this.#plainCall(node, callee)
+    if (call !== undefined && callee.type === 'Super' && superStops(call, lowering.analysis))
+      return this.#super(node, call)
+    if (call === undefined || lowering.staysPlain(call)) return this.#plainCall(node, callee)
     const held = this.held
     if (call.target !== null && callee.type === 'Identifier') {
-      const way = host.wayTo(call.target, cx)
+      const way = callForm(lowering, call.target, cx)
       if (way !== 'unknown') return this.#known(node, callee, call.target, way, held)
     }
     if (callee.type === 'MemberExpression') {
       if (this.#passesThrough(node, callee)) return this.#passThroughCall(node, callee, held)
-      const target = host.privateTarget(callee, cx)
+      const target = lowering.privateTarget(callee, cx)
       if (target !== null && !callee.optional && !node.optional)
         return this.#private(node, callee, target, held)
       return this.#method(node, callee, held)
@@ -112,7 +116,7 @@ export abstract class Calls extends Expressions {
   }
 
   #known(node: Node, callee: Node, target: Func, way: 'frames' | 'generator', held: number): Rope {
-    const { host, ok } = this
+    const { lowering, ok } = this
     const name = this.verbatim(callee)
     this.#refuseEarly(callee, node.arguments)
     const values =
@@ -124,21 +128,21 @@ export abstract class Calls extends Expressions {
       way === 'frames'
         ? (this.#calledWithPermission(direct, target, node.arguments, values) ??
           this.#permitted(direct, null, node.arguments, values))
-        : rope`!${ok}?${direct}(${join(values, ', ')}) : ${host.runtime('run')}(${host.twinName(target)}(${join(values, ', ')}))`
+        : rope`!${ok}?${direct}(${join(values, ', ')}) : ${this.runtime('run')}(${lowering.twinName(target)}(${join(values, ', ')}))`
     return this.#result(node, held, result => rope`${result}=${call};`)
   }
 
   /** The arguments, if one of them is an unmarked function for which the callee is prepared. */
   #unmarkedArguments(nodes: readonly Node[], target: Func): Rope[] | null {
-    const index = this.host.calledParameter(target)?.index ?? nodes.length
+    const index = this.lowering.calledParameter(target)?.index ?? nodes.length
     const after = nodes.slice(index + 1)
     const made = nodes[index]
     if (made === undefined || !isFunction(made) || !after.every(node => this.order.isRead(node))) return null
     if (nodes.some(({ type }) => type === 'SpreadElement')) return null
-    const text = this.host.unmarkedForCallee(made, this.cx)
+    const text = unmarkedForCallee(this.lowering, made, this.cx)
     if (text === null) return null
     const before = listValues(this, nodes.slice(0, index))
-    return [...before, rope`${this.host.runtime('vouch')}(${text})`, ...listValues(this, after)]
+    return [...before, rope`${this.runtime('vouch')}(${text})`, ...listValues(this, after)]
   }
 
   /**
@@ -147,8 +151,10 @@ export abstract class Calls extends Expressions {
    */
   #unmarkedTest(callee: Node): string | null {
     if (callee.type !== 'Identifier') return null
-    const parameter = this.host.calledParameter(this.plan.func)
-    return parameter !== null && this.host.bindingOf(callee) === parameter.binding ? `${this.prefix}m` : null
+    const parameter = this.lowering.calledParameter(this.plan.func)
+    return parameter !== null && this.lowering.analysis.bindingOf.get(callee) === parameter.binding
+      ? `${this.prefix}m`
+      : null
   }
 
   /** A name that may not be declared yet must throw before the arguments are evaluated. */
@@ -163,12 +169,12 @@ export abstract class Calls extends Expressions {
 
   /** A variable in a form that passes no receiver to its call. */
   #callable(name: Rope): Rope {
-    return name.text(this.host.source).includes('.') ? rope`(0, ${name})` : name
+    return name.text(this.lowering.source).includes('.') ? rope`(0, ${name})` : name
   }
 
   #private(node: Node, callee: Node, target: Func, held: number): Rope {
-    const { host, ok } = this
-    const itself = host.isFrames(target)
+    const { lowering, ok } = this
+    const itself = lowering.isItself(target)
     const object = this.value(callee.object)
     const stays = itself && !this.order.mayChange(callee.object, node.arguments)
     const receiver = stays ? object : rope`${this.hold(object)}`
@@ -178,7 +184,7 @@ export abstract class Calls extends Expressions {
     const call = itself
       ? (this.#calledWithPermission(method, target, node.arguments, values) ??
         this.#permitted(method, null, node.arguments, values))
-      : rope`!${ok} ? ${method}(${list}) : ${host.runtime('run')}(${receiver}.${host.privateName(callee.property.name)}(${list}))`
+      : rope`!${ok} ? ${method}(${list}) : ${this.runtime('run')}(${receiver}.${lowering.privateName(callee.property.name)}(${list}))`
     return this.#result(node, held, result => rope`${result}=${call};`)
   }
 
@@ -200,10 +206,10 @@ export abstract class Calls extends Expressions {
 
   /** A call of a function with a twin: mostly a built-in, with one or two arguments. */
   #otherCall(fn: Piece, self: Piece, nodes: readonly Node[], values: Rope[], text: string): Rope {
-    const { host, ok } = this
+    const { ok } = this
     const isShort = nodes.length <= 2 && !nodes.some(({ type }) => type === 'SpreadElement')
-    if (!isShort) return rope`${host.runtime('other')}(${ok},${fn},${self},[${join(values, ',')}],${text})`
-    const name = host.runtime(`other${nodes.length}`)
+    if (!isShort) return rope`${this.runtime('other')}(${ok},${fn},${self},[${join(values, ',')}],${text})`
+    const name = this.runtime(`other${nodes.length}`)
     return rope`${name}(${join([ok, fn, self, ...values, text], ',')})`
   }
 
@@ -235,7 +241,6 @@ export abstract class Calls extends Expressions {
   }
 
   #method(node: Node, callee: Node, held: number): Rope {
-    const { host } = this
     const isSuper = callee.object.type === 'Super'
     let receiver: Rope
     if (isSuper)
@@ -268,12 +273,12 @@ export abstract class Calls extends Expressions {
       made === null
         ? this.#otherCall(fn, receiver, node.arguments, values, text)
         : this.#given(fn, receiver, values, text)
-    const isOurs = rope`${fn}?.call===${host.runtime('call')}&&${this.#isCalled(found, fn, '')}`
+    const isOurs = rope`${fn}?.call===${this.runtime('call')}&&${this.#isCalled(found, fn, '')}`
     // A function made here is marked before it is passed on: no other code runs in between.
     const call =
       made === null
         ? rope`${fn}.call(${args})`
-        : rope`(${host.runtime('unwinding')}(${values[0]!}), ${fn}.call(${args}))`
+        : rope`(${this.runtime('unwinding')}(${values[0]!}), ${fn}.call(${args}))`
     const write = this.runsOnce
       ? (result: string): Rope => rope`${result}=${elsewhere};`
       : (result: string): Rope => rope`if(${isOurs})${result}=${call};else ${result}=${elsewhere};`
@@ -291,19 +296,20 @@ export abstract class Calls extends Expressions {
     }
     const list = args[1]
     const isList = list?.type === 'Identifier' && list.name === 'arguments'
-    return property.name === 'apply' && args.length === 2 && isList && !this.host.bindingOf(list)
+    return (
+      property.name === 'apply' && args.length === 2 && isList && !this.lowering.analysis.bindingOf.get(list)
+    )
   }
 
   /** Such a call: the function itself is checked, and gets the permission. */
   #passThroughCall(node: Node, callee: Node, held: number): Rope {
-    const { host } = this
     const fn = this.hold(this.value(callee.object))
     const way = this.hold(rope`${fn}.${callee.property}`)
     const values = this.#arguments(node.arguments)
     const found = this.take()
     const text = JSON.stringify(calleeText(callee))
     const elsewhere = this.#otherCall(way, fn, node.arguments, values, text)
-    const builtIn = host.runtime(callee.property.name === 'call' ? 'call' : 'applyOf')
+    const builtIn = this.runtime(callee.property.name === 'call' ? 'call' : 'applyOf')
     const isOurs = rope`${way}===${builtIn}&&${this.#isCalled(found, fn, '?.')}`
     const call = rope`${way}.call(${join([fn, ...values], ', ')})`
     const write = this.runsOnce
@@ -324,10 +330,10 @@ export abstract class Calls extends Expressions {
     callback: Rope,
     write: (result: string) => Rope,
   ): Rope {
-    const { frames, guards, host, ok, p } = this
+    const { frames, guards, lowering, ok, p } = this
     const at = this.take()
     const end = this.take()
-    this.simple(rope`${end} = ${host.runtime('eachOf')}(${fn}, ${list}); ${at} = ${end} < 0 ? ${end} : 0;`)
+    this.simple(rope`${end} = ${this.runtime('eachOf')}(${fn}, ${list}); ${at} = ${end} < 0 ? ${end} : 0;`)
     const element = this.take()
     this.repeats++
     const turn = this.nested(() => {
@@ -339,7 +345,7 @@ export abstract class Calls extends Expressions {
       this.resumePoint(
         node.end,
         null,
-        unwind => rope`if ((${at} & 63) === 63 && ${host.runtime('look')}(${ok})) ${unwind}`,
+        unwind => rope`if ((${at} & 63) === 63 && ${this.runtime('look')}(${ok})) ${unwind}`,
       )
     })
     this.repeats--
@@ -347,7 +353,7 @@ export abstract class Calls extends Expressions {
     this.compound(rope`for (; ${entering}${at} < ${end}; ${at}++) { ${turn.text} }`, turn.last)
     let result = ''
     this.when(`${end} < 0`, () => {
-      result = this.#result(node, held, write).text(host.source)
+      result = this.#result(node, held, write).text(lowering.source)
     })
     this.simple(rope`if (${end} >= 0) ${result} = void 0;`)
     return rope`${result}`
@@ -358,13 +364,13 @@ export abstract class Calls extends Expressions {
     const [first, ...rest] = node.arguments as Node[]
     if (first === undefined || !isFunction(first)) return null
     if (rest.some(argument => argument.type === 'SpreadElement' || this.stops(argument))) return null
-    return this.host.unmarked(first, this.cx)
+    return unmarked(this.lowering, first, this.cx)
   }
 
   #given(fn: Piece, self: Piece, [callback, ...rest]: Rope[], text: string): Rope {
-    const { host, ok } = this
-    const list = rest.length === 0 ? host.runtime('nothing') : rope`[${join(rest, ', ')}]`
-    return rope`${host.runtime('given')}(${ok}, ${fn}, ${self}, ${callback!}, ${list}, ${text})`
+    const { ok } = this
+    const list = rest.length === 0 ? this.runtime('nothing') : rope`[${join(rest, ', ')}]`
+    return rope`${this.runtime('given')}(${ok}, ${fn}, ${self}, ${callback!}, ${list}, ${text})`
   }
 
   /**
@@ -372,9 +378,8 @@ export abstract class Calls extends Expressions {
    * plain form. `found` holds its mark.
    */
   #isCalled(found: string, fn: Piece, dot: '' | '?.'): Rope {
-    const { host } = this
-    const other = rope`${found}===void 0&&${fn}${dot}[${host.runtime('twin')}]===void 0`
-    return rope`((${found}=${fn}${dot}[${host.runtime('itself')}])===${fn}?(${this.permit},true):${other})`
+    const other = rope`${found}===void 0&&${fn}${dot}[${this.runtime('twin')}]===void 0`
+    return rope`((${found}=${fn}${dot}[${this.runtime('itself')}])===${fn}?(${this.permit},true):${other})`
   }
 
   /**
@@ -382,10 +387,10 @@ export abstract class Calls extends Expressions {
    * of the constructor returns nothing or an object, as constructors do.
    */
   construct(node: Node): Rope {
-    const { frames, host } = this
+    const { frames, lowering } = this
     const callee = bare(node.callee)
     const args = node.arguments as Node[]
-    if (!host.constructStops(node)) {
+    if (!constructStops(node, lowering.analysis)) {
       const [fn, ...values] = this.values([node.callee, ...args])
       return rope`new (${fn!})(${join(values, ', ')})`
     }
@@ -393,8 +398,8 @@ export abstract class Calls extends Expressions {
     const isName = callee.type === 'Identifier' && this.#readsLast(callee, args)
     const fn = isName ? this.verbatim(callee) : rope`${this.hold(this.value(node.callee))}`
     const values = listValues(this, args)
-    const known = isName && host.constructed(node, this.cx) !== null
-    const itself = host.runtime('itself')
+    const known = isName && constructedFunction(lowering, node, this.cx) !== null
+    const itself = this.runtime('itself')
     const allowed = this.passesPermission ? `(${this.ok}===${frames}?1:0)` : this.ok
     const looked = rope`${frames}.ok=${fn}?.[${itself}]===${fn}?${allowed}:0`
     const text = JSON.stringify(calleeText(callee))
@@ -402,7 +407,7 @@ export abstract class Calls extends Expressions {
       ? rope`${this.permit}`
       : isName
         ? looked
-        : rope`(${host.runtime('mayBuild')}(${fn})||${host.runtime('refuseNew')}(${fn},${text}),${looked})`
+        : rope`(${this.runtime('mayBuild')}(${fn})||${this.runtime('refuseNew')}(${fn},${text}),${looked})`
     const made = this.#permitted(rope`new (${fn})`, null, args, values, permit)
     this.release(held)
     const result = this.take()
@@ -410,30 +415,30 @@ export abstract class Calls extends Expressions {
       node.end,
       result,
       unwind => rope`${result}=${made};if(${frames}.u)${unwind}`,
-      taken => `${host.runtime('built')}(${result},${taken})`,
+      taken => `${this.runtime('built')}(${result},${taken})`,
     )
     return rope`${result}`
   }
 
   /** `super(…)` of a parent that may unwind: see runtime/construct.ts. */
   #super(node: Node, { func }: Call): Rope {
-    const { frames, host, ok } = this
+    const { frames, ok } = this
     const name = func.owner!.id.name as string
     const args = node.arguments as Node[]
     const held = this.held
-    const parent = this.hold(rope`${host.runtime('parentOf')}(${name})`)
-    const permit = rope`${host.runtime('permitParent')}(${ok}, ${name}, ${parent})`
+    const parent = this.hold(rope`${this.runtime('parentOf')}(${name})`)
+    const permit = rope`${this.runtime('permitParent')}(${ok}, ${name}, ${parent})`
     const call = this.#permitted(rope`super`, null, args, listValues(this, args), permit)
     this.release(held)
     const result = this.take()
     this.release(held)
     const error = `${this.prefix}e`
-    const caught = `catch (${error}) { ${frames}.ok = 0; if (${error} !== ${host.runtime('unwound')}) throw ${error}; }`
+    const caught = `catch (${error}) { ${frames}.ok = 0; if (${error} !== ${this.runtime('unwound')}) throw ${error}; }`
     this.resumePoint(
       node.end,
       result,
       unwind => rope`try { ${call}; } ${caught} if (${frames}.u) ${unwind} ${result} = this;`,
-      taken => `(${host.runtime('give')}(${name}, ${taken}), super())`,
+      taken => `(${this.runtime('give')}(${name}, ${taken}), super())`,
     )
     this.take()
     return rope`${result}`
@@ -445,15 +450,15 @@ export abstract class Calls extends Expressions {
     const key = tag.computed ? rope`[${this.value(tag.property)}]` : rope`.${tag.property}`
     const fn = rope`${object}${key}`
     const text = JSON.stringify(calleeText(tag))
-    return rope`${this.hold(rope`${this.host.runtime('taggingBy')}(${fn}, ${object}, ${text})`)}`
+    return rope`${this.hold(rope`${this.runtime('taggingBy')}(${fn}, ${object}, ${text})`)}`
   }
 
   tagged(node: Node): Rope {
-    const { host, ok } = this
-    const call = host.callOf(node)
+    const { lowering, ok } = this
+    const call = lowering.callOf(node)
     const tag = bare(node.tag)
     const held = this.held
-    const canStop = call !== undefined && !host.staysPlain(call) && tag.type !== 'MemberExpression'
+    const canStop = call !== undefined && !lowering.staysPlain(call) && tag.type !== 'MemberExpression'
     const expressions = node.quasi.expressions as Node[]
     const isMethod = tag.type === 'MemberExpression' && tag.object.type !== 'Super' && this.stops(tag)
     const [fn, ...plain] = isMethod
@@ -471,7 +476,7 @@ export abstract class Calls extends Expressions {
     if (!canStop) return rope`${kept}${quasi}`
     const found = this.take()
     const text = JSON.stringify(calleeText(tag))
-    const made = host.runtime('tagging')
+    const made = this.runtime('tagging')
     // The template appears once in the text, so that every call gets the same array of strings.
     return this.#result(
       node,

@@ -7,14 +7,14 @@ import { bare, isAnonymous, type Node } from '../../../analysis/syntax.ts'
 import type { Context } from '../../writer/context.ts'
 import { assignmentValue, readValue, targetText } from './assignments.ts'
 import { Emitter, type Slots } from '../emitter.ts'
-import type { Host } from '../host.ts'
+import type { FramesLowering } from '../frames.ts'
 import { arrayValue, objectValue, spreadValue, templateValue } from './literals.ts'
 import { conditionOf, operand } from './operands.ts'
 import { Order } from './order.ts'
 import type { Plan } from '../plan.ts'
 
 export abstract class Expressions extends Emitter {
-  readonly host: Host
+  readonly lowering: FramesLowering
   /**
    * True if the permission is the object `frames` itself, which the function takes or passes as an argument;
    * else it is 1 or 0.
@@ -31,16 +31,27 @@ export abstract class Expressions extends Emitter {
   /** The label that a null in the current chain leaves. */
   #chain: string | null = null
 
-  constructor(plan: Plan, prefix: string, guards: boolean, slots: Slots, host: Host, cx: Context) {
+  constructor(
+    plan: Plan,
+    prefix: string,
+    guards: boolean,
+    slots: Slots,
+    lowering: FramesLowering,
+    cx: Context,
+  ) {
     super(plan, prefix, guards, slots)
-    this.host = host
-    this.passesPermission = host.passesPermission(plan.func)
-    this.order = new Order(host.bindings, plan.func)
+    this.lowering = lowering
+    this.passesPermission = lowering.passesPermission(plan.func)
+    this.order = new Order(lowering.analysis.bindingOf, plan.func)
     this.cx = cx
   }
 
+  runtime(name: string): string {
+    return this.lowering.names.runtime(name)
+  }
+
   get frames(): string {
-    return this.host.runtime('frames')
+    return this.runtime('frames')
   }
 
   /** Gives the permission to the next callee. */
@@ -59,7 +70,7 @@ export abstract class Expressions extends Emitter {
   }
 
   verbatim(node: Node): Rope {
-    return this.host.node(node, this.cx)
+    return this.lowering.node(node, this.cx)
   }
 
   /** The value in a variable that does not change. */
@@ -98,7 +109,7 @@ export abstract class Expressions extends Emitter {
       case 'CallExpression': {
         // An infinite recursion must still end with an error, even if it is preempted often, so it keeps its
         // frames.
-        const target = this.host.callOf(node)?.target ?? null
+        const target = this.lowering.callOf(node)?.target ?? null
         if (target === null || !target.recursive) this.tailCalls.add(node)
         break
       }
@@ -242,7 +253,7 @@ export abstract class Expressions extends Emitter {
       this.needThis(node)
       return node.computed ? rope`super[${this.value(node.property)}]` : this.verbatim(node)
     }
-    if (this.host.mayAccess(node)) return readValue(this, node)
+    if (this.lowering.mayAccess(node)) return readValue(this, node)
     let object = this.value(node.object)
     if (node.optional) object = rope`${this.guard(object)}`
     if (!node.computed) return rope`${operand(object)}.${node.property}`

@@ -1,6 +1,7 @@
 /** Arrays, objects, templates and spreads in which a part can suspend. */
 import { join, type Piece, Rope, rope } from '../../../output/rope.ts'
 import { bare, isAnonymous, isFunction, type Node, wordOf } from '../../../analysis/syntax.ts'
+import { writeNamedBy } from '../../writer/attach.ts'
 import type { Expressions } from './expressions.ts'
 
 /**
@@ -25,8 +26,8 @@ export function arrayValue(at: Expressions, { elements }: Node): Rope {
 
 /** A spread. A generator that can suspend inside runs to its end first. */
 export function spreadValue(at: Expressions, node: Node): Rope {
-  if (!at.host.spreadStops(node)) return rope`...${at.value(node.argument)}`
-  const text = JSON.stringify(at.host.spreadText(node))
+  if (!at.lowering.spreads.has(node)) return rope`...${at.value(node.argument)}`
+  const text = JSON.stringify(at.lowering.spreads.get(node))
   const held = at.held
   const value = at.value(node.argument)
   at.release(held)
@@ -34,7 +35,7 @@ export function spreadValue(at: Expressions, node: Node): Rope {
   at.release(held)
   at.resumePoint(node.end, result, unwind => {
     const { frames, ok } = at
-    return rope`${result} = ${at.host.runtime('spreads')}(${ok}, ${value}, ${text}); if (${frames}.u) ${unwind}`
+    return rope`${result} = ${at.runtime('spreads')}(${ok}, ${value}, ${text}); if (${frames}.u) ${unwind}`
   })
   return rope`...${at.take()}`
 }
@@ -64,10 +65,12 @@ export function objectValue(at: Expressions, node: Node): Rope {
       const isNamed = isAnonymous(bare(property.value))
       let name: Piece = at.value(property.key)
       if (before || isNamed || at.stops(property.value)) {
-        name = at.hold(rope`${at.host.runtime('keyOf')}(${name})`)
+        name = at.hold(rope`${at.runtime('keyOf')}(${name})`)
       }
       key = rope`[${name}]`
-      text = isNamed ? at.host.namedBy(property.value, name as string, at.cx) : at.value(property.value)
+      text = isNamed
+        ? writeNamedBy(at.lowering, bare(property.value), name as string, at.cx)
+        : at.value(property.value)
     } else text = propertyValue(at, property)
     const changes = before && at.order.mayChange(property.value, properties.slice(index + 1))
     const value = changes ? rope`${at.hold(text)}` : text
@@ -80,7 +83,7 @@ function propertyValue(at: Expressions, property: Node): Rope {
   const name = wordOf(property.key)
   // `__proto__: …` is no property, and gives no name.
   if (name === '__proto__' || !isAnonymous(bare(property.value))) return at.value(property.value)
-  return at.host.namedAs(property.value, name, at.cx)
+  return at.lowering.namedAs(property.value, name, at.cx)
 }
 
 export function templateValue(at: Expressions, node: Node): Rope {

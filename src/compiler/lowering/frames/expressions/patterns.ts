@@ -7,20 +7,20 @@ import type { Expressions } from './expressions.ts'
 
 /** A value to destructure. If it cannot be destructured, the error shows its name in the source. */
 export function destructuredValue(at: Expressions, pattern: Node, source: Node, value: Rope): Rope {
-  return at.stops(source) ? checkedValue(at.host, pattern, destructuredName(pattern, source), value) : value
+  return at.stops(source) ? checkedValue(at, pattern, destructuredName(pattern, source), value) : value
 }
 
 /** The same for the variables of a loop. */
 export function loopElementValue(at: Expressions, pattern: Node, value: Rope): Rope {
   if (pattern.type !== 'ArrayPattern' && pattern.type !== 'ObjectPattern') return value
-  return checkedValue(at.host, pattern, loopElementName(pattern), value)
+  return checkedValue(at, pattern, loopElementName(pattern), value)
 }
 
 /** A pattern as an assignment target: without types, each name as it is here. */
 export function patternText(at: Expressions, node: Node): Rope {
   switch (node.type) {
     case 'Identifier':
-      return rope`${at.host.renamed(node, at.cx) ?? node.name}`
+      return rope`${at.lowering.renamed(node, at.cx) ?? node.name}`
     case 'ObjectPattern': {
       const properties = node.properties.map((property: Node) => {
         if (property.type === 'RestElement') return rope`...${patternText(at, property.argument)}`
@@ -57,5 +57,5 @@ export function patternText(at: Expressions, node: Node): Rope {
 /** An anonymous function that takes the name of its variable, even if the variable is renamed. */
 export function namedValue(at: Expressions, id: Node, value: Node): Rope {
   if (id.type !== 'Identifier' || !isAnonymous(bare(value))) return at.value(value)
-  return at.host.named(value, id, at.cx)
+  return at.lowering.named(value, id, at.cx)
 }

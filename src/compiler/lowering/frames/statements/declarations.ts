@@ -1,13 +1,16 @@
 /** Declarations in a function that unwinds: each sets its variable where the plan stores it. */
 import { Rope, rope } from '../../../output/rope.ts'
-import { boundNames, type Node } from '../../../analysis/syntax.ts'
+import { boundNames, isFunction, type Node } from '../../../analysis/syntax.ts'
+import { writeAttachment } from '../../writer/attach.ts'
+import type { Context } from '../../writer/context.ts'
+import type { FramesLowering } from '../frames.ts'
 import { destructuredValue, namedValue, patternText } from '../expressions/patterns.ts'
 import type { Variable } from '../plan.ts'
 import type { Statements } from './statements.ts'
 
 /** The planned variable of a name. */
 function variableOf(at: Statements, id: Node): Variable | undefined {
-  const binding = at.host.bindingOf(id)
+  const binding = at.lowering.analysis.bindingOf.get(id)
   return binding == null ? undefined : at.plan.variables.get(binding)
 }
 
@@ -23,7 +26,7 @@ function declaredBy(at: Statements, declaration: Node): Variable | undefined {
 function set(at: Statements, variable: Variable | undefined, id: Node, value: Rope): void {
   if (variable === undefined) at.simple(rope`${id.name}=${value};`)
   else if (variable.box === 'early') {
-    at.simple(rope`${at.host.runtime('declared')}(${variable.name}, ${value});`)
+    at.simple(rope`${at.runtime('declared')}(${variable.name}, ${value});`)
   } else at.simple(rope`${variable.name}${variable.box === null ? '' : '.v'}=${value};`)
 }
 
@@ -42,7 +45,7 @@ export function assign(at: Statements, id: Node, value: Rope): void {
   // A pattern sets its variables one by one; then each early variable is marked as declared.
   for (const name of early) {
     const { name: text } = variableOf(at, name)!
-    at.simple(rope`${at.host.runtime('declared')}(${text}, void 0);`)
+    at.simple(rope`${at.runtime('declared')}(${text}, void 0);`)
   }
   at.simple(rope`(${patternText(at, id)} = ${value});`)
 }
@@ -85,7 +88,7 @@ export function open(at: Statements, owner: Node, statements: readonly Node[]): 
   }
   for (const statement of statements) {
     if (statement.type !== 'FunctionDeclaration' || statement.body === null) continue
-    const value = at.host.functionValue(statement, at.cx)
+    const value = functionValue(at.lowering, statement, at.cx)
     set(at, declaredBy(at, statement), statement.id, value)
   }
   return made
@@ -100,12 +103,33 @@ export function opening(at: Statements, variable: Variable): string {
 }
 
 /** The value of a variable before its declaration has run. */
-function initial({ host }: Statements, { box, binding }: Variable): string {
-  if (box === 'early') return `${host.runtime('early')}(${JSON.stringify(binding.name)})`
-  return box === 'box' ? `new ${host.runtime('Box')}()` : 'void 0'
+function initial(at: Statements, { box, binding }: Variable): string {
+  if (box === 'early') return `${at.runtime('early')}(${JSON.stringify(binding.name)})`
+  return box === 'box' ? `new ${at.runtime('Box')}()` : 'void 0'
 }
 
 /** Sets the variable of a class declaration. */
 export function declareClass(at: Statements, node: Node): void {
   set(at, declaredBy(at, node), node.id, at.verbatim(node))
+}
+
+/** The functions of a statement list that can be called by name. */
+export function availableIn(
+  lowering: FramesLowering,
+  statements: readonly Node[],
+  cx: Context,
+): Context['available'] {
+  // A generator made in a block has no name of its own there: calls find it through its function.
+  const others = statements.filter(({ type }) => type !== 'FunctionDeclaration')
+  const unwinding = statements.filter(
+    node => isFunction(node) && lowering.isItself(lowering.analysis.funcOf.get(node)!),
+  )
+  return lowering.availableIn([...others, ...unwinding], cx)
+}
+
+/** A function declared in a block, as a value with its mark. */
+function functionValue(lowering: FramesLowering, node: Node, cx: Context): Rope {
+  const func = lowering.analysis.funcOf.get(node)!
+  const text = lowering.plain(node, func, cx)
+  return lowering.attachesTwin(func, cx) ? writeAttachment(lowering, func, text, cx) : text
 }

@@ -3,13 +3,15 @@
  * loop again. Loops without calls run in strips instead.
  */
 import { Rope, rope } from '../../../output/rope.ts'
-import { bare, type Node } from '../../../analysis/syntax.ts'
+import { bare, isFunction, type Node, walk } from '../../../analysis/syntax.ts'
 import type { Context } from '../../writer/context.ts'
 import { collectJumps, leavesOf } from '../../loops/jumps.ts'
+import { isSmall } from '../../loops/weight.ts'
 import { notIterableText } from '../../writer/enginemessages.ts'
 import { assign, declare, livingIn, opening, within } from './declarations.ts'
 import { closingText } from './return.ts'
 import { patternText, loopElementValue } from '../expressions/patterns.ts'
+import type { FramesLowering } from '../frames.ts'
 import type { Variable } from '../plan.ts'
 import { prefixOf, Statements } from './statements.ts'
 
@@ -59,7 +61,7 @@ export class Loops extends Statements {
    * local variable.
    */
   #everyEighth(node: Node): string {
-    if (!this.host.callsHaveSafepoints(node) || this.host.strip <= 64) return ''
+    if (!callsHaveSafepoints(this.lowering, node) || this.lowering.strip <= 64) return ''
     this.counts = true
     return `(++${this.prefix}n&7)===0&&`
   }
@@ -168,7 +170,7 @@ export class Loops extends Statements {
    */
   #inStrips(node: Node, labels: Node[]): boolean {
     if ([node.test, node.update, node.body].some(part => this.stops(part))) return false
-    const turns = this.host.turnsInStrip(node, labels)
+    const turns = this.lowering.turnsInStrip(node, labels)
     if (turns === null) return false
     const { guards, p, ok } = this
     const held = this.held
@@ -176,10 +178,10 @@ export class Loops extends Statements {
     if (node.type === 'ForStatement' && node.init !== null) this.#init(node.init)
     this.flush()
     const point = ++this.resumePoints
-    const isLong = turns === this.host.strip
-    const asks = isLong ? `${this.host.runtime('look')}(${ok})` : this.safepointTest
+    const isLong = turns === this.lowering.strip
+    const asks = isLong ? `${this.runtime('look')}(${ok})` : this.safepointTest
     const look = `if(${asks})${this.unwind(point, node.body.start)}`
-    const text = this.host.strips(node, labels, this.cx, look, temporaries)
+    const text = this.lowering.strips(node, labels, this.cx, look, temporaries)
     const again = guards ? `if(${p})${this.prefix}t(${p}=0);` : ''
     this.compound(rope`{${again}${text}}`, point)
     this.release(held)
@@ -216,9 +218,9 @@ export class Loops extends Statements {
     let short: Rope | null = null
     if (isOf) {
       list = this.hold(value)
-      if (!this.stops(body) && !inTurn && this.host.isShortBody(node)) {
+      if (!this.stops(body) && !inTurn && isShortBody(node)) {
         const entering = this.guards ? `!${this.p}&&` : ''
-        const isShort = `${entering}${this.host.runtime('isShortList')}(${list},${String(this.host.strip)})`
+        const isShort = `${entering}${this.runtime('isShortList')}(${list},${String(this.lowering.strip)})`
         const aim = left.type === 'VariableDeclaration' ? left.declarations[0].id : bare(left)
         // In parentheses, because a variable may be named `async`.
         const target = aim.type === 'Identifier' ? rope`(${patternText(this, aim)})` : patternText(this, aim)
@@ -236,8 +238,8 @@ export class Loops extends Statements {
     const more = this.take()
     const { text: turns, last } = this.nested(() => {
       if (isOf) {
-        this.simple(rope`${cursor}=${this.host.runtime('cursor')}(${ok},${list},${text});${at}=0;`)
-      } else this.simple(rope`${cursor} = new ${this.host.runtime('KeyCursor')}(${value});`)
+        this.simple(rope`${cursor}=${this.runtime('cursor')}(${ok},${list},${text});${at}=0;`)
+      } else this.simple(rope`${cursor} = new ${this.runtime('KeyCursor')}(${value});`)
       const loop = this.nested(() => {
         this.release(kept)
         if (isOf) {
@@ -261,7 +263,7 @@ export class Loops extends Statements {
         if (isOf && leaves !== null) this.cx = this.#closing(leaves, cursor)
         // Every eighth turn is enough if the functions that a turn calls have safepoints; a short list needs
         // none.
-        const often = this.host.callsHaveSafepoints(node) && this.host.strip > 64
+        const often = callsHaveSafepoints(this.lowering, node) && this.lowering.strip > 64
         const turn = this.#turn(node, bind, isOf && often ? `(${at}&7)===7&&` : '')
         this.cx = outer
         this.compound(rope`{${turn.opened}${turn.text}}`, turn.last)
@@ -283,4 +285,31 @@ export class Loops extends Statements {
     this.compound(rope`${short ?? ''}{${turns}}`, last)
     this.release(held)
   }
+}
+
+/** True if every function that a turn of the loop calls is in this file or brief. */
+function callsHaveSafepoints(lowering: FramesLowering, loop: Node): boolean {
+  let all = true
+  walk(loop, node => {
+    if (isFunction(node)) return false
+    const call = lowering.callOf(node)
+    if (call !== undefined && call.reach === 'unknown') {
+      const callee = node.callee === undefined ? null : bare(node.callee)
+      const name = callee?.type === 'MemberExpression' && !callee.computed ? callee.property.name : null
+      if (name === null || !lowering.analysis.ownMethods.has(name)) all = false
+    }
+    return all
+  })
+  return all
+}
+
+/** True for a loop over an array that needs no safepoint if the array is short. */
+function isShortBody({ body }: Node): boolean {
+  if (!isSmall(body)) return false
+  let makesObjects = false
+  walk(body, node => {
+    if (node.type === 'NewExpression') makesObjects = true
+    return !makesObjects
+  })
+  return !makesObjects
 }

@@ -3,13 +3,14 @@
  * entered in the middle. The second form enters the language's own `try`, loops and labels again, so they
  * need no other treatment.
  */
+import { constructStops } from '../../../analysis/construct.ts'
 import { Rope, rope } from '../../../output/rope.ts'
 import { isLoop, type Node, unlabeled } from '../../../analysis/syntax.ts'
 import type { Context } from '../../writer/context.ts'
 import { Calls } from '../expressions/calls.ts'
-import { declare, declareClass, open, within } from './declarations.ts'
+import { availableIn, declare, declareClass, open, within } from './declarations.ts'
 import type { Slots } from '../emitter.ts'
-import type { Host } from '../host.ts'
+import type { FramesLowering } from '../frames.ts'
 import { returning } from './return.ts'
 import type { Plan } from '../plan.ts'
 import { writeTry } from './try.ts'
@@ -27,11 +28,11 @@ export abstract class Statements extends Calls {
     prefix: string,
     guards: boolean,
     slots: Slots,
-    host: Host,
+    lowering: FramesLowering,
     cx: Context,
     canRecurse: boolean,
   ) {
-    super(plan, prefix, guards, slots, host, cx)
+    super(plan, prefix, guards, slots, lowering, cx)
     this.polled = !canRecurse
   }
 
@@ -49,7 +50,7 @@ export abstract class Statements extends Calls {
 
   list(statements: readonly Node[]): void {
     const outer = this.cx
-    this.cx = { ...outer, available: this.host.availableIn(statements, outer) }
+    this.cx = { ...outer, available: availableIn(this.lowering, statements, outer) }
     for (const statement of statements) {
       const held = this.held
       this.statement(statement, [])
@@ -61,8 +62,8 @@ export abstract class Statements extends Calls {
   /** A recursion passes a safepoint before its first call; one on each cycle is enough. */
   override call(node: Node): Rope {
     if (!this.polled) {
-      const call = this.host.callOf(node)
-      if (call !== undefined && !this.host.staysPlain(call)) {
+      const call = this.lowering.callOf(node)
+      if (call !== undefined && !this.lowering.staysPlain(call)) {
         this.polled = true
         this.poll(node.start)
       }
@@ -71,7 +72,7 @@ export abstract class Statements extends Calls {
   }
 
   override construct(node: Node): Rope {
-    if (!this.polled && this.host.constructStops(node)) {
+    if (!this.polled && constructStops(node, this.lowering.analysis)) {
       this.polled = true
       this.poll(node.start)
     }
@@ -102,7 +103,7 @@ export abstract class Statements extends Calls {
 
   /** The condition of a safepoint. */
   get safepointTest(): string {
-    return `${this.#count}<0&&${this.host.runtime('lookInTime')}(${this.ok})`
+    return `${this.#count}<0&&${this.runtime('lookInTime')}(${this.ok})`
   }
 
   /** A loop without an iterable. */

@@ -7,7 +7,12 @@ import { GeneratorLowering } from '../../generator/generator.ts'
 import { turnJumps, writeCounted } from '../../loops/striploops.ts'
 import { type Strip, stripOf } from '../../loops/strip.ts'
 import { turnsBetween } from '../../loops/weight.ts'
-import type { Temporaries } from '../host.ts'
+
+/** The source of names for the strips of a loop. */
+interface Temporaries {
+  take(): string
+  label(): string
+}
 
 export class StripLowering extends GeneratorLowering {
   /** While a loop is written in strips: the code between two strips. */
