@@ -10,7 +10,7 @@ import { Futex, THREAD, Waiter } from '../../src/futex/core/records.ts'
 import { recoverFutexes } from '../../src/futex/recovery/recover.ts'
 import { finishWait, threadWaiter } from '../../src/futex/core/sleep.ts'
 import type { ParkingQueue } from '../../src/sync/wait/queue.ts'
-import { abandon, OneQueue, type Parking, sleepOn, type Wait } from '../../src/sync/wait/waiting.ts'
+import { abandon, sleepOn, type Wait } from '../../src/sync/wait/waiting.ts'
 
 /**
  * The library on the virtual threads of the model checker: each has its own futex context over one small
@@ -61,13 +61,12 @@ export class CheckedThreads {
    */
   asleep(
     id: number,
-    wait: Wait | Parking,
+    wait: Wait,
     mayTimeOut = false,
     { inTurn = true, after }: { inTurn?: boolean; after?: () => void } = {},
   ): () => boolean {
-    const parking = asParking(wait)
     const context = this.contexts[id]
-    const waiters = parking.begin(context, threadWaiter())
+    const waiters = wait.begin(context, threadWaiter())
     assert(waiters.length > 0, 'it has to wait')
     const turn = this.sleepers.push(id) - 1
     return () => {
@@ -80,7 +79,7 @@ export class CheckedThreads {
         if (Atomics.load(this.turns, DIED) === 1) waitFor(this.turns, RECOVERED)
       }
       try {
-        const served = sleepOn(context, parking, waiters, mayTimeOut ? 1 : Infinity)
+        const served = sleepOn(context, wait, waiters, mayTimeOut ? 1 : Infinity)
         after?.()
         return served
       } finally {
@@ -90,14 +89,13 @@ export class CheckedThreads {
   }
 
   /** One that has begun and is thrown into, at whatever moment. */
-  cancelled(id: number, wait: Wait | Parking): () => void {
-    const parking = asParking(wait)
+  cancelled(id: number, wait: Wait): () => void {
     const context = this.contexts[id]
-    const waiters = parking.begin(context, threadWaiter())
+    const waiters = wait.begin(context, threadWaiter())
     assert(waiters.length > 0, 'it has to wait')
     return () => {
       finishWait(context, waiters, -EINTR)
-      abandon(context, parking, waiters)
+      abandon(context, wait, waiters)
     }
   }
 
@@ -185,8 +183,4 @@ function waitFor(turns: Int32Array, turn: number): void {
 function pass(turns: Int32Array, turn: number): void {
   Atomics.store(turns, turn, 1)
   Atomics.notify(turns, turn)
-}
-
-function asParking(wait: Wait | Parking): Parking {
-  return 'begin' in wait ? wait : new OneQueue(wait)
 }

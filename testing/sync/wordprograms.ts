@@ -10,7 +10,7 @@ import { Mutex } from '../../src/sync/mutex/mutex.ts'
 import { enterAsChecked } from './checkedthreads.ts'
 import type { Steps } from './notifyprograms.ts'
 import { notify } from '../../src/sync/condition/notify.ts'
-import { OneQueue, sleepOn } from '../../src/sync/wait/waiting.ts'
+import { sleepOn } from '../../src/sync/wait/waiting.ts'
 
 const TAG = 77
 const MUTEX = 0
@@ -68,10 +68,9 @@ export function notifyAtWord({ kind, waiters, late = false, holds, notifies = no
         assert(mutex.tryLock() !== null, 'the mutex is free')
         const held = { mutex, tid: owner.tid, depth: 0 }
         const wait = steps.begin(held)
-        const parking = new OneQueue(wait)
-        const queued = parking.begin(fx.context, threadWaiter())
+        const queued = wait.begin(fx.context, threadWaiter())
         return (): boolean => {
-          const told = sleepOn(fx.context, parking, queued, late && id === 0 ? 1 : Infinity)
+          const told = sleepOn(fx.context, wait, queued, late && id === 0 ? 1 : Infinity)
           mutex.reacquireSync(owner.tid)
           steps.ended(held)
           assert(inside === -1 && mutex.isHeldBy(owner.tid), 'a wait ends with the mutex held')

@@ -4,7 +4,7 @@ import { check, type Setup } from '../../checker/check.ts'
 import { BOUNDED, CheckedThreads, DIES, each, NONE } from '../../../testing/sync/checksetup.ts'
 import { CasesWait } from './sharedcases.ts'
 import { SharedPipe } from './sharedpipe.ts'
-import { parkSync } from '../wait/waiting.ts'
+import { waitSync } from '../wait/waiting.ts'
 
 /** Values that need no heap: 1 is sent by the first thread, 2 by the second, and so on. */
 type Doing =
@@ -76,7 +76,7 @@ function scene({ capacity, latest = false, full = 0, does, mortal, owes }: Scene
       const wait = end(id, sends)
       if (doing.startsWith('is cancelled')) return threads.cancelled(id, wait)
       if (doing === 'sends' || doing === 'receives') {
-        return () => (parkSync(ambient(), wait, undefined) ? outcome(wait, sends) : NOTHING)
+        return () => (waitSync(wait, undefined) ? outcome(wait, sends) : NOTHING)
       }
       const sleeps = threads.asleep(id, wait, doing.startsWith('is late'))
       return () => (sleeps() ? outcome(wait, sends) : NOTHING)
@@ -248,9 +248,8 @@ function selects(asleep: boolean, mortal = false): Setup {
     const sleeps = asleep ? threads.asleep(1, receiving) : null
     return {
       threads: {
-        sender: () =>
-          asleep ? sending.attempt(ambient().futexes.context) : parkSync(ambient(), sending, undefined),
-        receiver: () => (sleeps === null ? parkSync(ambient(), receiving, undefined) : sleeps()),
+        sender: () => (asleep ? sending.attempt(ambient().futexes.context) : waitSync(sending, undefined)),
+        receiver: () => (sleeps === null ? waitSync(receiving, undefined) : sleeps()),
       },
       ...(mortal && {
         recover: (dead: number) => threads.recover(dead, () => void [one[2], two[2]].map(close)),

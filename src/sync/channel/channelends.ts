@@ -8,7 +8,7 @@ import { SyncError } from '../wait/errors.ts'
 import { type LocalPipe, Selection } from './localpipe.ts'
 import { CasesWait } from './sharedcases.ts'
 import { SharedPipe } from './sharedpipe.ts'
-import { limitOf, parkAsync, parkSync, parkTask, type WaitOptions } from '../wait/waiting.ts'
+import { limitOf, waitAsync, waitSync, waitTask, type WaitOptions } from '../wait/waiting.ts'
 
 /** One end of a channel, in a wait at one or several. */
 export interface End {
@@ -114,7 +114,7 @@ export function* endsInTask(
     const pipes = waiting.local()
     if (pipes === null) {
       const cases = waiting.shared()
-      return (yield* parkTask(cases, options)) ? cases : null
+      return (yield* waitTask(cases, options)) ? cases : null
     }
     const served = waiting.tryLocal(pipes)
     if (served !== null) return served
@@ -147,7 +147,7 @@ export function endsOnThread(
   const pipes = waiting.local()
   if (pipes === null) {
     const cases = waiting.shared()
-    return parkSync(ambient(), cases, options) ? cases : null
+    return waitSync(cases, options) ? cases : null
   }
   const served = waiting.tryLocal(pipes)
   if (served !== null) return served
@@ -179,7 +179,7 @@ export async function endsAsync(
     const pipes = waiting.local()
     if (pipes === null) {
       const cases = waiting.shared()
-      return (await parkAsync(ambient(), cases, options)) ? cases : null
+      return (await waitAsync(cases, options)) ? cases : null
     }
     const served = waiting.tryLocal(pipes)
     if (served !== null) return served

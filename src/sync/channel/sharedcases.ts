@@ -1,4 +1,3 @@
-import { isFault } from '../../arena/sync/section.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { ETIMEDOUT } from '../../futex/core/errno.ts'
 import { Waiter } from '../../futex/core/records.ts'
@@ -17,7 +16,8 @@ import {
   writeParcel,
 } from '../wait/value.ts'
 import { PIPE_DONE, type Outcome, type SharedPipe, PIPE_WOULD_WAIT } from './sharedpipe.ts'
-import type { Parking } from '../wait/waiting.ts'
+import { underLock } from '../wait/underlock.ts'
+import type { Wait } from '../wait/waiting.ts'
 
 /** One end of one channel, in a wait at one or several. */
 export interface SharedCase {
@@ -37,7 +37,7 @@ export function scratch(parcels: number): Words {
  * with several channels each meet as well: each waits with its values in its waiters, and is served at
  * exactly one.
  */
-export class CasesWait implements Parking {
+export class CasesWait implements Wait {
   readonly what: string
   /** Which case was served, and how. */
   index = -1
@@ -91,15 +91,12 @@ export class CasesWait implements Parking {
   begin(context: FutexContext, who: WaiterOptions): readonly number[] {
     const pipes = this.inOrder(context)
     for (const pipe of pipes) pipe.lock(context)
-    let waiters: readonly number[]
-    try {
-      waiters = this.performOrQueue(context, who)
-    } catch (error) {
-      if (!isFault(error)) for (const pipe of pipes) pipe.unlock(context)
-      throw error
-    }
-    for (const pipe of pipes) pipe.unlock(context)
-    return waiters
+    return underLock(
+      () => this.performOrQueue(context, who),
+      () => {
+        for (const pipe of pipes) pipe.unlock(context)
+      },
+    )
   }
 
   /** Locked, all of them. The waiters, queued; none: one of the cases was done. */

@@ -1,7 +1,7 @@
 import { assert } from '../../arena/assert.ts'
 import { check, type Setup } from '../../checker/check.ts'
 import { CheckedThreads, DIES, each } from '../../../testing/sync/checksetup.ts'
-import { QueueWait, SharedQueue } from './sharedqueue.ts'
+import { RecordWait, SharedQueue } from './sharedqueue.ts'
 
 type Doing =
   | 'pushes'
@@ -72,9 +72,9 @@ function scene({ full, does, mortal, owes = false }: Scene): Setup {
         case 'tries to pop':
           return () => pop(id)
         case 'is cancelled as it waits to':
-          return threads.cancelled(id, new QueueWait(queues[id], full, record))
+          return threads.cancelled(id, new RecordWait(queues[id], full, record))
         default: {
-          const sleeps = threads.asleep(id, new QueueWait(queues[id], full, record), doing === 'is late to')
+          const sleeps = threads.asleep(id, new RecordWait(queues[id], full, record), doing === 'is late to')
           return () => settle(sleeps())
         }
       }

@@ -1,5 +1,4 @@
 import { checkOptions, type Kinds } from '../../coroutine/core/knownoptions.ts'
-import { isFault } from '../../arena/sync/section.ts'
 import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
 import { ambient } from '../../futex/core/ambient.ts'
@@ -7,6 +6,7 @@ import type { FutexContext } from '../../futex/core/context.ts'
 import { freeWaiters, makeWaiter, type WaiterOptions } from '../../futex/operations/waitwake.ts'
 import { checkCount } from '../wait/errors.ts'
 import { WakeFirst } from '../mutex/lockwait.ts'
+import { asPromise, inTask, onThread } from '../wait/object.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
 import {
   handleOf,
@@ -19,16 +19,8 @@ import {
 } from '../wait/place.ts'
 import { lockPlace, unlockPlace } from '../wait/placelock.ts'
 import { claimDomain, ParkingQueue } from '../wait/queue.ts'
-import {
-  blockingMethods,
-  checkWait,
-  type Parking,
-  parkAsync,
-  parkSync,
-  parkTask,
-  timedOut,
-  type WaitOptions,
-} from '../wait/waiting.ts'
+import { underLock } from '../wait/underlock.ts'
+import { blockingMethods, checkWait, type Wait, type WaitOptions } from '../wait/waiting.ts'
 
 const CAPACITY = 3
 const FIELDS = 4
@@ -155,15 +147,13 @@ export class SharedQueue implements Place {
     refuseInTask('push')
     checkWait(options)
     if (this.pushFrom(record)) return
-    if (!parkSync(ambient(), new QueueWait(this, true, record), options)) throw timedOut('pushSync', options)
+    onThread(new RecordWait(this, true, record), options)
   }
 
   async pushAsync(record: ArrayLike<number>, options?: WaitOptions): Promise<void> {
     checkWait(options)
     if (this.pushFrom(record)) return
-    if (!(await parkAsync(ambient(), new QueueWait(this, true, record), options))) {
-      throw timedOut('pushAsync', options)
-    }
+    await asPromise(new RecordWait(this, true, record), options)
   }
 
   /** In a task: waits for a record, and gives it, in `into` if that is there. */
@@ -177,16 +167,14 @@ export class SharedQueue implements Place {
     refuseInTask('pop')
     checkWait(options)
     if (this.tryPopInto(into)) return into
-    if (!parkSync(ambient(), new QueueWait(this, false, into), options)) throw timedOut('popSync', options)
+    onThread(new RecordWait(this, false, into), options)
     return into
   }
 
   async popAsync(into: number[] | Float64Array = [], options?: WaitOptions): Promise<ArrayLike<number>> {
     checkWait(options)
     if (this.tryPopInto(into)) return into
-    if (!(await parkAsync(ambient(), new QueueWait(this, false, into), options))) {
-      throw timedOut('popAsync', options)
-    }
+    await asPromise(new RecordWait(this, false, into), options)
     return into
   }
 
@@ -198,16 +186,14 @@ export class SharedQueue implements Place {
   /** @internal Does it, or queues the waiter. */
   performOrQueue(context: FutexContext, pushes: boolean, record: ArrayLike<number>, waiter: number): boolean {
     this.lock(context)
-    let done: boolean
-    try {
-      done = pushes ? this.pushLocked(record) : this.popLocked(record as number[])
-      if (!done) this.addWaiter(context, pushes, waiter)
-    } catch (error) {
-      if (!isFault(error)) unlockPlace(context, this)
-      throw error
-    }
-    unlockPlace(context, this)
-    return done
+    return underLock(
+      () => {
+        const done = pushes ? this.pushLocked(record) : this.popLocked(record as number[])
+        if (!done) this.addWaiter(context, pushes, waiter)
+        return done
+      },
+      () => unlockPlace(context, this),
+    )
   }
 
   private lock(context: FutexContext): void {
@@ -280,7 +266,7 @@ export class SharedQueue implements Place {
     options: WaitOptions | undefined,
   ): Generator<number, void, unknown> {
     if (this.pushFrom(record)) return
-    if (!(yield* parkTask(new QueueWait(this, true, record), options))) throw timedOut('push', options)
+    yield* inTask(new RecordWait(this, true, record), options)
   }
 
   private *popInTask(
@@ -288,13 +274,13 @@ export class SharedQueue implements Place {
     options: WaitOptions | undefined,
   ): Generator<number, ArrayLike<number>, unknown> {
     if (this.tryPopInto(into)) return into
-    if (!(yield* parkTask(new QueueWait(this, false, into), options))) throw timedOut('pop', options)
+    yield* inTask(new RecordWait(this, false, into), options)
     return into
   }
 }
 
 /** The place's lock is taken before a queue's, so this queues by itself, and not under its queue's lock. */
-export class QueueWait implements Parking {
+export class RecordWait implements Wait {
   readonly what: string
   private readonly shared: SharedQueue
   private readonly pushes: boolean

@@ -33,8 +33,8 @@ import {
   blockingMethods,
   checkWait,
   timedOut,
+  QueueWait,
   waitAsync,
-  type Wait,
   type WaitOptions,
   waitSync,
   waitTask,
@@ -241,7 +241,7 @@ export class Condition implements Place {
     const wait = this.begin(held)
     let told = false
     try {
-      told = waitSync(ambient(), wait, options) || wait.notified
+      told = waitSync(wait, options) || wait.notified
       return told
     } finally {
       if (wait.unlocked) this.comeBackSync(held, told)
@@ -252,7 +252,7 @@ export class Condition implements Place {
     const wait = this.begin(held)
     let told = false
     try {
-      told = (await waitAsync(ambient(), wait, options)) || wait.notified
+      told = (await waitAsync(wait, options)) || wait.notified
       return told
     } catch (thrown) {
       wait.passOn()
@@ -324,10 +324,8 @@ export class Condition implements Place {
   }
 }
 
-class ConditionWait implements Wait {
+class ConditionWait extends QueueWait {
   readonly what = 'wait'
-  readonly queue: ParkingQueue
-  readonly bits: number
   /** The mutex has been let go, and must be had again. */
   unlocked = false
   /** It was notified, though its time was over before it was woken. */
@@ -338,11 +336,14 @@ class ConditionWait implements Wait {
   private readonly mutexId: number
 
   constructor(place: Condition, queue: ParkingQueue, held: Held, mutexId: number) {
+    super(queue)
     this.place = place
-    this.queue = queue
     this.held = held
-    this.bits = held.tid
     this.mutexId = mutexId
+  }
+
+  override bits(): number {
+    return this.held.tid
   }
 
   admit(context: FutexContext, waiter: number): boolean {
@@ -370,12 +371,12 @@ class ConditionWait implements Wait {
     if (target.inherits) i32[waiter + Waiter.pi] = PI_REQUEUE
   }
 
-  queued(): void {
+  protected override queued(): void {
     this.held.depth = this.held.mutex.unlockWholly(this.held.tid)
     this.unlocked = true
   }
 
-  woken(context: FutexContext, waiter: number): boolean {
+  override woken(context: FutexContext, [waiter]: readonly number[]): boolean {
     this.write(context, waiter)
     return true
   }
@@ -392,8 +393,9 @@ class ConditionWait implements Wait {
     return true
   }
 
-  leave(context: FutexContext, woken: boolean, waiter: number): void {
+  override leave(context: FutexContext, [waiter]: readonly number[], index: number): void {
     const { i32 } = context
+    const woken = index >= 0
     if (woken) this.write(context, waiter)
     this.notified = woken || (i32[waiter + Waiter.bitset] & NOTIFIED) !== 0 || hadMoved(i32, waiter)
   }

@@ -1,6 +1,6 @@
-import { isFault } from '../../arena/sync/section.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { lockPlace, unlockPlace } from '../wait/placelock.ts'
+import { underLock } from '../wait/underlock.ts'
 
 /**
  * The table of debug mode, in the domain's arena, for all its threads: one record for each lock that someone
@@ -98,15 +98,7 @@ export class LockTable {
   locked<T>(fn: () => T): T {
     const place = { i32: this.i32, at: this.start }
     lockPlace(this.context, place)
-    let result: T
-    try {
-      result = fn()
-    } catch (error) {
-      if (!isFault(error)) unlockPlace(this.context, place)
-      throw error
-    }
-    unlockPlace(this.context, place)
-    return result
+    return underLock(fn, () => unlockPlace(this.context, place))
   }
 
   addHold(entry: NewEntry): void {

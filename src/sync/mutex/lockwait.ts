@@ -7,7 +7,7 @@ import type { LongWait } from '../../futex/core/sleep.ts'
 import { disposedError, SyncError } from '../wait/errors.ts'
 import { type Place, HAS_WAITERS } from '../wait/place.ts'
 import type { ParkingQueue } from '../wait/queue.ts'
-import type { Wait } from '../wait/waiting.ts'
+import { QueueWait } from '../wait/waiting.ts'
 
 /**
  * The word of a mutex.
@@ -45,10 +45,8 @@ export function takeWord({ i32, at }: Place, tid: number): boolean {
   }
 }
 
-export class LockWait implements Wait {
+export class LockWait extends QueueWait {
   readonly what: string
-  readonly queue: ParkingQueue
-  readonly long: LongWait | null
   private readonly place: Place
   private readonly tid: number
   private losses = 0
@@ -58,14 +56,14 @@ export class LockWait implements Wait {
   private held = false
 
   constructor(what: string, place: Place, queue: ParkingQueue, tid: number, long: LongWait | null = null) {
+    super(queue)
     this.long = long
     this.what = what
     this.place = place
-    this.queue = queue
     this.tid = tid
   }
 
-  get bits(): number {
+  override bits(): number {
     return this.losses < LOSSES ? this.tid : this.tid | DEMANDS
   }
 
@@ -97,7 +95,7 @@ export class LockWait implements Wait {
     }
   }
 
-  woken(context: FutexContext): boolean {
+  override woken(context: FutexContext): boolean {
     this.losses++
     const { i32, at } = this.place
     if ((Atomics.load(i32, at) & TID_MASK) !== this.tid && !takeWord(this.place, this.tid)) return false
@@ -111,13 +109,13 @@ export class LockWait implements Wait {
   }
 
   /** It was handed the lock. */
-  servedByDead(): boolean {
+  servedByDead(): number {
     const { i32, at } = this.place
-    return !this.held && (Atomics.load(i32, at) & TID_MASK) === this.tid
+    return !this.held && (Atomics.load(i32, at) & TID_MASK) === this.tid ? 0 : -1
   }
 
-  leave(context: FutexContext, woken: boolean): void {
-    if (!woken) return
+  override leave(context: FutexContext, _waiters: readonly number[], index: number): void {
+    if (index < 0) return
     const { i32, at } = this.place
     if ((Atomics.load(i32, at) & TID_MASK) === this.tid) releaseWord(context, this.place, this.queue)
     else passOn(context, this.place, this.queue)

@@ -34,7 +34,7 @@ function handedOn(others: readonly Doing[], options: { mortal?: number; demands?
       const wait = mutexes[id].waitFor('lock', tids[id])
       // As one that has lost before: it is to be handed the lock.
       if (options.demands === true) Object.assign(wait, { losses: 4 })
-      assert(((wait.bits & DEMANDS) !== 0) === (options.demands === true), 'it demands the lock')
+      assert(((wait.bits() & DEMANDS) !== 0) === (options.demands === true), 'it demands the lock')
       return wait
     }
     const bodyOf = (doing: Doing, id: number): (() => unknown) => {

@@ -427,7 +427,7 @@ export class Mutex implements Place, WatchedLock {
       if (this.isGranted(engine, owner)) return
       engine.lockSync(owner, undefined)
       if (!engine.inherits) engine.wakesNext()
-    } else if (!takeWord(this, tid)) waitSync(ambient(), this.waitFor('wait', tid), undefined)
+    } else if (!takeWord(this, tid)) waitSync(this.waitFor('wait', tid), undefined)
   }
 
   /** @internal */
@@ -438,7 +438,7 @@ export class Mutex implements Place, WatchedLock {
       if (this.isGranted(engine, owner)) return
       await engine.lockAsync(owner, undefined)
       if (!engine.inherits) engine.wakesNext()
-    } else if (!takeWord(this, tid)) await waitAsync(ambient(), this.waitFor('wait', tid), undefined)
+    } else if (!takeWord(this, tid)) await waitAsync(this.waitFor('wait', tid), undefined)
   }
 
   /** @internal */
@@ -528,7 +528,7 @@ export class Mutex implements Place, WatchedLock {
     const long = HolderWatch.of(tid, this)
     try {
       if (engine !== null && owner !== null) return engine.lockSync(owner, options, long)
-      return waitSync(ambient(), this.waitFor(what, tid, long), options)
+      return waitSync(this.waitFor(what, tid, long), options)
     } finally {
       long.end(ambient().futexes.context)
       if (observer !== null) observer.waited(this, tid)
@@ -570,7 +570,7 @@ export class Mutex implements Place, WatchedLock {
     if (observer !== null) this.tellWaits(tid)
     try {
       if (this.engine !== null) return await this.engine.lockAsync(owner, options)
-      return await waitAsync(ambient(), this.waitFor('lockAsync', tid), options)
+      return await waitAsync(this.waitFor('lockAsync', tid), options)
     } finally {
       if (observer !== null) observer.waited(this, tid)
     }

@@ -1,4 +1,3 @@
-import { isFault } from '../../arena/sync/section.ts'
 import { pause } from '../../arena/sync/pause.ts'
 import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
@@ -9,7 +8,7 @@ import { asyncOwner, asyncOwnerOf, returnOwner } from '../wait/asyncowner.ts'
 import type { SyncError } from '../wait/errors.ts'
 import { finishGrant } from '../wait/grant.ts'
 import { HOLDER_WORDS, Holders } from '../mutex/holders.ts'
-import { inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
+import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
 import { observer, tellMade } from '../debug/observer.ts'
 import { currentTid, refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
 import { PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
@@ -27,15 +26,7 @@ import {
   WriteWait,
 } from './rwwaits.ts'
 import { RwWatch } from './rwwatch.ts'
-import {
-  blockingMethods,
-  checkWait,
-  WAIT_SPINS,
-  Finished,
-  timedOut,
-  waitAsync,
-  type WaitOptions,
-} from '../wait/waiting.ts'
+import { blockingMethods, checkWait, WAIT_SPINS, Finished, type WaitOptions } from '../wait/waiting.ts'
 
 /**
  * Many readers or one writer.
@@ -119,7 +110,7 @@ export class RwLock extends SyncObject {
     checkWait(options)
     const { tid } = ambient().futexes.self
     if (!this.tryReading(tid)) {
-      if (!(await waitAsync(ambient(), new ReadWait(this), options))) throw timedOut('lockReadAsync', options)
+      await asPromise(new ReadWait(this), options)
       this.holders.add(tid, 1)
     }
     return this.readGuard
@@ -157,8 +148,8 @@ export class RwLock extends SyncObject {
     let held = false
     try {
       held = this.tryWriting(owner.tid)
-      held ||= await waitAsync(ambient(), new WriteWait(this, owner.tid), options)
-      if (!held) throw timedOut('lockWriteAsync', options)
+      if (!held) await asPromise(new WriteWait(this, owner.tid), options)
+      held = true
       return new WriteGuard(this, owner)
     } finally {
       if (!held) returnOwner(owner)
@@ -220,7 +211,7 @@ export class RwLock extends SyncObject {
     const wait = new UpgradeWait(this, tid)
     const long = this.watched(wait, tid)
     try {
-      onThread(wait, options, undefined)
+      onThread(wait, options)
     } finally {
       long.end(ambient().futexes.context)
     }
@@ -232,8 +223,7 @@ export class RwLock extends SyncObject {
     checkWait(options)
     const tid = currentTid()
     if (this.tryUpgrading(tid)) return this.upgradeGuard
-    if (!(await waitAsync(ambient(), new UpgradeWait(this, tid), options)))
-      throw timedOut('upgradeAsync', options)
+    await asPromise(new UpgradeWait(this, tid), options)
     this.holders.remove(tid, 1)
     return this.upgradeGuard
   }
@@ -268,15 +258,10 @@ export class RwLock extends SyncObject {
   inLock(change: (seen: number) => number): void {
     this.refuseDisposed('unlock')
     const { context } = ambient().futexes
-    this.queue.lock(context)
-    try {
+    this.queue.lockedDo(context, () => {
       finishGrant(context, this)
       changeAndServe(context, this, change)
-    } catch (error) {
-      if (!isFault(error)) this.queue.unlock(context)
-      throw error
-    }
-    this.queue.unlock(context)
+    })
   }
 
   /** `tid`: its name. */
@@ -346,7 +331,7 @@ export class RwLock extends SyncObject {
     const wait = new UpgradeWait(this, tid)
     const long = this.watched(wait, tid)
     try {
-      yield* inTask(wait, options, undefined)
+      yield* inTask(wait, options)
     } finally {
       long.end(ambient().futexes.context)
     }
@@ -363,7 +348,7 @@ export class RwLock extends SyncObject {
     this.tellWaits(tid)
     const long = this.watched(wait, tid)
     try {
-      yield* inTask(wait, options, guard)
+      yield* inTask(wait, options)
     } finally {
       long.end(ambient().futexes.context)
       if (observer !== null) observer.waited(this, tid)
@@ -385,7 +370,7 @@ export class RwLock extends SyncObject {
     this.tellWaits(tid)
     const long = this.watched(wait, tid)
     try {
-      onThread(wait, options, undefined)
+      onThread(wait, options)
     } finally {
       long.end(ambient().futexes.context)
       if (observer !== null) observer.waited(this, tid)

@@ -7,8 +7,8 @@ import { WriteWait } from './rwwaits.ts'
 
 /** One that was woken to take the lock goes, and tells nobody. */
 class LeavesSilently extends WriteWait {
-  override leave(context: FutexContext, woken: boolean, waiter: number): void {
-    if (!woken || isGranted(context.i32, waiter)) super.leave(context, woken, waiter)
+  override leave(context: FutexContext, waiters: readonly number[], index: number): void {
+    if (index < 0 || isGranted(context.i32, waiters[0])) super.leave(context, waiters, index)
   }
 }
 

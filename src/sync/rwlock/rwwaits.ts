@@ -2,14 +2,12 @@ import type { FutexContext } from '../../futex/core/context.ts'
 import { type Decision, SKIP, STOP, WAKE } from '../../futex/core/decision.ts'
 import { Waiter } from '../../futex/core/records.ts'
 import { findOwner } from '../../futex/core/owner.ts'
-import type { LongWait } from '../../futex/core/sleep.ts'
 import { SyncError } from '../wait/errors.ts'
 import { expectGrant, finishGrant, grant, isGranted, wasGranted } from '../wait/grant.ts'
 import { LOSSES, TID_MASK } from '../mutex/lockwait.ts'
-import type { SyncObject } from '../wait/object.ts'
 import { HAS_WAITERS } from '../wait/place.ts'
-import type { RwLock } from './rwlock.ts'
-import type { Wait } from '../wait/waiting.ts'
+import { changeAndServe, type RwLock } from './rwlock.ts'
+import { QueueWait } from '../wait/waiting.ts'
 
 export const WRITER = 0x4000_0000
 /** Beside readers only: the word of a writer has its TID there. */
@@ -118,21 +116,16 @@ export function changeAndServe(context: FutexContext, lock: RwLock, change: (see
  *
  * Without (A) X would sleep at a free lock. If W dies instead, the recovery sends all who wait round.
  */
-export abstract class LineWait implements Wait {
-  abstract readonly what: string
-  abstract get bits(): number
+export abstract class LineWait extends QueueWait {
   /** How often it was woken and found the lock taken. */
   protected losses = 0
   /** Readers hold it up: those that have died must not. */
   protected readonly needsAllReaders: boolean = true
-  readonly queue: SyncObject['queue']
   protected readonly lock: RwLock
-  /** Looks for deadlocks while a task or a thread waits. */
-  long: LongWait | null = null
 
   constructor(lock: RwLock) {
+    super(lock.queue)
     this.lock = lock
-    this.queue = lock.queue
   }
 
   /** The state with this one let in, or -1: it cannot be. */
@@ -182,7 +175,7 @@ export abstract class LineWait implements Wait {
     )
   }
 
-  woken({ i32 }: FutexContext, waiter: number): boolean {
+  override woken({ i32 }: FutexContext, [waiter]: readonly number[]): boolean {
     if (isGranted(i32, waiter)) return true
     this.losses++
     return false
@@ -191,14 +184,14 @@ export abstract class LineWait implements Wait {
   /** What to undo when it was let in and does not want it any more. */
   protected abstract undo(seen: number): number
 
-  servedByDead(context: FutexContext, waiter: number): boolean {
-    return wasGranted(context, this.lock, waiter)
+  servedByDead(context: FutexContext, [waiter]: readonly number[]): number {
+    return wasGranted(context, this.lock, waiter) ? 0 : -1
   }
 
-  leave(context: FutexContext, woken: boolean, waiter: number): void {
+  override leave(context: FutexContext, [waiter]: readonly number[], index: number): void {
     this.queue.lock(context)
     finishGrant(context, this.lock)
-    const granted = woken && isGranted(context.i32, waiter)
+    const granted = index >= 0 && isGranted(context.i32, waiter)
     // (A)
     changeAndServe(context, this.lock, seen => (granted ? this.undo(seen) : this.forget(seen)))
     this.queue.unlock(context)
@@ -213,7 +206,7 @@ export class ReadWait extends LineWait {
   protected override readonly needsAllReaders: boolean = false
   readonly what = 'lockRead'
 
-  get bits(): number {
+  override bits(): number {
     return this.losses < LOSSES ? READ : READ | DEMANDS
   }
 
@@ -239,7 +232,7 @@ abstract class WritingWait extends LineWait {
     this.writing = WRITER | tid
   }
 
-  get bits(): number {
+  override bits(): number {
     return (this.writing << TID_SHIFT) | this.wants
   }
 
@@ -264,12 +257,14 @@ export class WriteWait extends WritingWait {
 
 export class UpgradeWait extends WritingWait {
   readonly what = 'upgrade'
-  readonly first = true
   /** The bit is its own. */
   private upgrading = false
   protected readonly wants: number = UPGRADE
 
-  /** Before all who are in line: they wait for its reading to end. */
+  protected override get goesFirst(): boolean {
+    return true
+  }
+
   override admit(context: FutexContext, waiter: number): boolean {
     const { i32, at } = this.lock
     this.lock.refuseDisposed(this.what)

@@ -1,23 +1,13 @@
 import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
-import { ambient } from '../../futex/core/ambient.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { type Decision, SKIP } from '../../futex/core/decision.ts'
 import { Waiter } from '../../futex/core/records.ts'
 import { checkCount } from '../wait/errors.ts'
-import { type ObjectOptions, optionsOf, SyncObject } from '../wait/object.ts'
+import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
 import { EXTRA, type OwnPlace, PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
-import {
-  blockingMethods,
-  checkWait,
-  timedOut,
-  waitAsync,
-  type Wait,
-  type WaitOptions,
-  waitSync,
-  waitTask,
-} from '../wait/waiting.ts'
+import { blockingMethods, checkWait, QueueWait, type WaitOptions } from '../wait/waiting.ts'
 import { WakeEveryone } from './waitgroup.ts'
 
 /**
@@ -67,20 +57,20 @@ export class Barrier extends SyncObject {
     refuseInTask('arrive')
     checkWait(options)
     const wait = new ArrivalWait(this)
-    if (!waitSync(ambient(), wait, options)) throw timedOut('arriveSync', options)
+    onThread(wait, options)
     return wait.last
   }
 
   async arriveAsync(options?: WaitOptions): Promise<boolean> {
     checkWait(options)
     const wait = new ArrivalWait(this)
-    if (!(await waitAsync(ambient(), wait, options))) throw timedOut('arriveAsync', options)
+    await asPromise(wait, options)
     return wait.last
   }
 
   private *meetInTask(options: WaitOptions | undefined): Generator<number, boolean, unknown> {
     const wait = new ArrivalWait(this)
-    if (!(yield* waitTask(wait, options))) throw timedOut('arrive', options)
+    yield* inTask(wait, options)
     return wait.last
   }
 }
@@ -111,18 +101,16 @@ class Marking implements Decision {
   }
 }
 
-export class ArrivalWait implements Wait {
+export class ArrivalWait extends QueueWait {
   readonly what = 'arrive'
-  readonly queue: SyncObject['queue']
-  readonly bits = 1
   last = false
   /** How often all had met when it came. */
   private meetings = 0
   private readonly barrier: Barrier
 
   constructor(barrier: Barrier) {
+    super(barrier.queue)
     this.barrier = barrier
-    this.queue = barrier.queue
   }
 
   admit(context: FutexContext, waiter: number): boolean {
@@ -140,16 +128,10 @@ export class ArrivalWait implements Wait {
     return this.last
   }
 
-  woken(): boolean {
-    return true
-  }
-
   /** The last to come died between (B) and (C): those that (A) had reached have met. */
-  servedByDead({ i32 }: FutexContext, waiter: number): boolean {
-    return i32[waiter + Waiter.handover] === MET && this.barrier.meetings !== this.meetings
+  servedByDead({ i32 }: FutexContext, [waiter]: readonly number[]): number {
+    return i32[waiter + Waiter.parcel] === MET && this.barrier.meetings !== this.meetings ? 0 : -1
   }
-
-  leave(): void {}
 }
 
 blockingMethods(Barrier.prototype, 'arrive')

@@ -1,21 +1,13 @@
 import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
 import { ambient } from '../../futex/core/ambient.ts'
+import type { FutexContext } from '../../futex/core/context.ts'
 import { checkNotified } from '../wait/errors.ts'
-import { type ObjectOptions, optionsOf, SyncObject } from '../wait/object.ts'
+import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
 import { EXTRA, type OwnPlace, PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
 import { WakeCount } from '../wait/wakecount.ts'
-import {
-  blockingMethods,
-  checkWait,
-  timedOut,
-  waitAsync,
-  type Wait,
-  type WaitOptions,
-  waitSync,
-  waitTask,
-} from '../wait/waiting.ts'
+import { blockingMethods, checkWait, QueueWait, type WaitOptions } from '../wait/waiting.ts'
 
 /**
  * A 32-bit integer that threads change without a lock, and may wait at for it to change. The value is the
@@ -102,14 +94,14 @@ export class AtomicInt32 extends SyncObject {
     refuseInTask('wait')
     checkWait(options)
     const wait = new CellWait(this, expected)
-    if (!waitSync(ambient(), wait, options)) throw timedOut('waitSync', options)
+    onThread(wait, options)
     return wait.slept
   }
 
   async waitAsync(expected: number, options?: WaitOptions): Promise<boolean> {
     checkWait(options)
     const wait = new CellWait(this, expected)
-    if (!(await waitAsync(ambient(), wait, options))) throw timedOut('waitAsync', options)
+    await asPromise(wait, options)
     return wait.slept
   }
 
@@ -133,22 +125,20 @@ export class AtomicInt32 extends SyncObject {
   ): Generator<number, boolean, unknown> {
     checkWait(options)
     const wait = new CellWait(this, expected)
-    if (!(yield* waitTask(wait, options))) throw timedOut('wait', options)
+    yield* inTask(wait, options)
     return wait.slept
   }
 }
 
-export class CellWait implements Wait {
+export class CellWait extends QueueWait {
   readonly what = 'wait'
-  readonly queue: SyncObject['queue']
-  readonly bits = 1
   slept = false
   private readonly cell: AtomicInt32
   private readonly expected: number
 
   constructor(cell: AtomicInt32, expected: number) {
+    super(cell.queue)
     this.cell = cell
-    this.queue = cell.queue
     this.expected = expected
   }
 
@@ -159,13 +149,13 @@ export class CellWait implements Wait {
     return this.cell.load() !== this.expected
   }
 
-  woken(): boolean {
+  override woken(): boolean {
     this.slept = true
     return true
   }
 
-  leave(_context: unknown, woken: boolean): void {
-    if (woken) this.cell.notify(1)
+  override leave(_context: FutexContext, _waiters: readonly number[], index: number): void {
+    if (index >= 0) this.cell.notify(1)
   }
 }
 

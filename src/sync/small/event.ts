@@ -3,6 +3,7 @@ import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
 import { runnerOrNull } from '../../coroutine/core/runner.ts'
 import { ambient } from '../../futex/core/ambient.ts'
+import type { FutexContext } from '../../futex/core/context.ts'
 import { WakeFirst } from '../mutex/lockwait.ts'
 import {
   asPromise,
@@ -15,7 +16,7 @@ import {
 } from '../wait/object.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
 import { PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
-import { blockingMethods, checkWait, Finished, type Wait, type WaitOptions } from '../wait/waiting.ts'
+import { blockingMethods, checkWait, Finished, QueueWait, type WaitOptions } from '../wait/waiting.ts'
 import { WakeEveryone } from './waitgroup.ts'
 
 const SET = 1
@@ -97,18 +98,18 @@ export class Event extends SyncObject {
     if (!facesOpen()) refuseOutsideTask('wait')
     if (options !== undefined) checkWait(options)
     if (this.pass()) return Event.finished as unknown as Blocking<void>
-    return toRun('wait', inTask(new EventWait(this), options, undefined)) as Blocking<void>
+    return toRun('wait', inTask(new EventWait(this), options)) as Blocking<void>
   }
 
   waitSync(options?: WaitOptions): void {
     if (runnerOrNull() !== null) refuseInTask('wait')
     if (options !== undefined) checkWait(options)
-    if (!this.pass()) onThread(new EventWait(this), options, undefined)
+    if (!this.pass()) onThread(new EventWait(this), options)
   }
 
   async waitAsync(options?: WaitOptions): Promise<void> {
     checkWait(options)
-    if (!this.pass()) await asPromise(new EventWait(this), options, undefined)
+    if (!this.pass()) await asPromise(new EventWait(this), options)
   }
 
   /** Whether it is set, without waiting; with `auto`, it is unset by that. */
@@ -120,15 +121,13 @@ export class Event extends SyncObject {
   }
 }
 
-export class EventWait implements Wait {
+export class EventWait extends QueueWait {
   readonly what = 'wait'
-  readonly queue: SyncObject['queue']
-  readonly bits = 1
   private readonly event: Event
 
   constructor(event: Event) {
+    super(event.queue)
     this.event = event
-    this.queue = event.queue
   }
 
   admit(): boolean {
@@ -142,13 +141,9 @@ export class EventWait implements Wait {
     }
   }
 
-  woken(): boolean {
-    return true
-  }
-
-  /** What an automatic event gave it is another's now. */
-  leave(_context: unknown, woken: boolean): void {
-    if (woken && this.event.auto) this.event.set()
+  /** An automatic event that woke it is set again, for another waiter. */
+  override leave(_context: FutexContext, _waiters: readonly number[], index: number): void {
+    if (index >= 0 && this.event.auto) this.event.set()
   }
 }
 

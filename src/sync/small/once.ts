@@ -8,20 +8,10 @@ import { findOwner } from '../../futex/core/owner.ts'
 import { asyncOwner, returnOwner } from '../wait/asyncowner.ts'
 import { SyncError } from '../wait/errors.ts'
 import { WakeFirst } from '../mutex/lockwait.ts'
-import { type ObjectOptions, optionsOf, SyncObject } from '../wait/object.ts'
+import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
 import { currentTid, refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
 import { PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
-import {
-  blockingMethods,
-  checkWait,
-  Finished,
-  timedOut,
-  waitAsync,
-  type Wait,
-  type WaitOptions,
-  waitSync,
-  waitTask,
-} from '../wait/waiting.ts'
+import { blockingMethods, checkWait, Finished, QueueWait, type WaitOptions } from '../wait/waiting.ts'
 import { WakeEveryone } from './waitgroup.ts'
 
 const TID_MASK = 0x3fff_ffff
@@ -68,7 +58,7 @@ export class Once extends SyncObject {
     if (Atomics.load(this.i32, this.at) === DONE) return false
     checkWait(options)
     const wait = new OnceWait(this, currentTid())
-    if (!waitSync(ambient(), wait, options)) throw timedOut('runSync', options)
+    onThread(wait, options)
     if (!wait.mine) return false
     this.settleWith(fn)
     return true
@@ -80,7 +70,7 @@ export class Once extends SyncObject {
     const owner = asyncOwner()
     try {
       const wait = new OnceWait(this, owner.tid)
-      if (!(await waitAsync(ambient(), wait, options))) throw timedOut('runAsync', options)
+      await asPromise(wait, options)
       if (!wait.mine) return false
       let ok = false
       try {
@@ -101,7 +91,7 @@ export class Once extends SyncObject {
   ): Generator<number, boolean, unknown> {
     checkWait(options)
     const wait = new OnceWait(this, currentTid())
-    if (!(yield* waitTask(wait, options))) throw timedOut('run', options)
+    yield* inTask(wait, options)
     if (!wait.mine) return false
     let ok = false
     try {
@@ -137,18 +127,16 @@ export class Once extends SyncObject {
   }
 }
 
-export class OnceWait implements Wait {
+export class OnceWait extends QueueWait {
   readonly what = 'run'
-  readonly queue: SyncObject['queue']
-  readonly bits = 1
   /** It is this one's to do. */
   mine = false
   private readonly once: Once
   private readonly tid: number
 
   constructor(once: Once, tid: number) {
+    super(once.queue)
     this.once = once
-    this.queue = once.queue
     this.tid = tid
   }
 
@@ -171,13 +159,13 @@ export class OnceWait implements Wait {
   }
 
   /** It looks again: done, or to be done anew. */
-  woken(): boolean {
+  override woken(): boolean {
     return false
   }
 
-  leave(context: Parameters<Wait['leave']>[0], woken: boolean): void {
+  override leave(context: FutexContext, _waiters: readonly number[], index: number): void {
     const { i32, at } = this.once
-    if (!woken || !this.queue.lockIfWaiting(context)) return
+    if (index < 0 || !this.queue.lockIfWaiting(context)) return
     if ((Atomics.load(i32, at) & (TID_MASK | DONE)) === 0) this.queue.walk(context, new WakeFirst())
     this.queue.unlock(context)
   }

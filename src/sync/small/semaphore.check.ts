@@ -32,7 +32,7 @@ function scene({ permits = 0, wants, gives, mortal }: Scene): Setup {
     threads.keep(made.map(({ queue }) => queue))
     Atomics.store(view, 0, permits)
     const bodies = wants.map(([doing, wanted], id) => {
-      const wait = new PermitWait(made[id], wanted, 'acquire')
+      const wait = new PermitWait(made[id], wanted)
       if (doing === 'is cancelled') return threads.cancelled(id, wait)
       if (doing !== 'asks') return threads.asleep(id, wait, doing === 'is late')
       return () => made[id].acquireSync(wanted) !== null

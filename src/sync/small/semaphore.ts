@@ -11,7 +11,7 @@ import { expectGrant, finishGrant, grant, wasGranted } from '../wait/grant.ts'
 import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
 import { currentTid, refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
 import { type OwnPlace, type Place, PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
-import { blockingMethods, checkWait, Finished, type Wait, type WaitOptions } from '../wait/waiting.ts'
+import { blockingMethods, checkWait, Finished, QueueWait, type WaitOptions } from '../wait/waiting.ts'
 
 const COUNT = 0x3fff_ffff
 
@@ -104,7 +104,7 @@ export class Semaphore extends SyncObject {
     if (options !== undefined) checkWait(options)
     const tid = currentTid()
     if (this.attempt(count, tid)) return this.permits(count)
-    onThread(new PermitWait(this, count, 'acquire'), options, undefined)
+    onThread(new PermitWait(this, count), options)
     this.holders.add(tid, count)
     return this.permits(count)
   }
@@ -113,7 +113,7 @@ export class Semaphore extends SyncObject {
     checkWait(options)
     const { tid } = ambient().futexes.self
     if (this.attempt(count, tid)) return this.permits(count)
-    await asPromise(new PermitWait(this, count, 'acquire'), options, undefined)
+    await asPromise(new PermitWait(this, count), options)
     this.holders.add(tid, count)
     return this.permits(count)
   }
@@ -177,7 +177,7 @@ export class Semaphore extends SyncObject {
     tid: number,
     options: WaitOptions | undefined,
   ): Generator<number, Permits, unknown> {
-    yield* inTask(new PermitWait(this, count, 'acquire'), options, undefined)
+    yield* inTask(new PermitWait(this, count), options)
     this.holders.add(tid, count)
     return this.permits(count)
   }
@@ -229,17 +229,19 @@ class Giving implements Decision {
   }
 }
 
-export class PermitWait implements Wait {
-  readonly what: string
-  readonly queue: SyncObject['queue']
-  readonly bits: number
+export class PermitWait extends QueueWait {
+  readonly what = 'acquire'
   private readonly semaphore: Semaphore
+  private readonly count: number
 
-  constructor(semaphore: Semaphore, count: number, what: string) {
+  constructor(semaphore: Semaphore, count: number) {
+    super(semaphore.queue)
     this.semaphore = semaphore
-    this.queue = semaphore.queue
-    this.bits = count
-    this.what = what
+    this.count = count
+  }
+
+  override bits(): number {
+    return this.count
   }
 
   admit(context: FutexContext, waiter: number): boolean {
@@ -247,7 +249,7 @@ export class PermitWait implements Wait {
     this.semaphore.refuseDisposed(this.what)
     finishGrant(context, this.semaphore)
     expectGrant(context, waiter)
-    if ((Atomics.load(i32, at) & COUNT) < this.bits) {
+    if ((Atomics.load(i32, at) & COUNT) < this.count) {
       const dead = this.semaphore.holders.takeDead(context)
       if (dead > 0) Atomics.add(i32, at, dead)
     }
@@ -255,27 +257,23 @@ export class PermitWait implements Wait {
     for (;;) {
       const seen = Atomics.load(i32, at)
       const permits = seen & COUNT
-      const served = firstInLine && permits >= this.bits
-      const next = served ? permits - this.bits : seen | HAS_WAITERS
+      const served = firstInLine && permits >= this.count
+      const next = served ? permits - this.count : seen | HAS_WAITERS
       if (Atomics.compareExchange(i32, at, seen, next) === seen) return served
     }
   }
 
   /** One of a better priority is first in line now, and may be served though the others are not. */
-  queued(): void {
-    if (this.semaphore.available >= this.bits) this.semaphore.serve(ambient().futexes.context, 0)
+  protected override queued(): void {
+    if (this.semaphore.available >= this.count) this.semaphore.serve(ambient().futexes.context, 0)
   }
 
-  woken(): boolean {
-    return true
+  servedByDead(context: FutexContext, [waiter]: readonly number[]): number {
+    return wasGranted(context, this.semaphore, waiter) ? 0 : -1
   }
 
-  servedByDead(context: FutexContext, waiter: number): boolean {
-    return wasGranted(context, this.semaphore, waiter)
-  }
-
-  leave(context: FutexContext, woken: boolean): void {
-    this.semaphore.serve(context, woken ? this.bits : 0)
+  override leave(context: FutexContext, _waiters: readonly number[], index: number): void {
+    this.semaphore.serve(context, index >= 0 ? this.count : 0)
   }
 }
 

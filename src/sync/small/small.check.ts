@@ -9,7 +9,7 @@ import { Once, OnceWait } from './once.ts'
 import { SeqLock } from './seqlock.ts'
 import type { SyncObject } from '../wait/object.ts'
 import { Latch, ZeroWait } from './waitgroup.ts'
-import { OneQueue, type Wait } from '../wait/waiting.ts'
+import type { Wait } from '../wait/waiting.ts'
 
 type Doing = 'comes' | 'waits' | 'is late' | 'is cancelled'
 
@@ -260,7 +260,7 @@ function meeting(parties: number, others: readonly Doing[], mortal = false): Set
             // In the place of the dead one, if it had not come. It is in the queue before the others look
             // again.
             if ((Atomics.load(threads.view, 0) & 0x7fff_ffff) !== 0) return
-            new OneQueue(new ArrivalWait(made[count])).begin(threads.contexts[count], threadWaiter())
+            new ArrivalWait(made[count]).begin(threads.contexts[count], threadWaiter())
           }),
       }),
       final({ results, crashed }) {

@@ -1,4 +1,3 @@
-import { isFault } from '../../arena/sync/section.ts'
 import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
 import { runnerOrNull } from '../../coroutine/core/runner.ts'
@@ -9,7 +8,7 @@ import { checkCount } from '../wait/errors.ts'
 import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
 import { type OwnPlace, PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
-import { blockingMethods, checkWait, Finished, type Wait, type WaitOptions } from '../wait/waiting.ts'
+import { blockingMethods, checkWait, Finished, QueueWait, type WaitOptions } from '../wait/waiting.ts'
 
 const COUNT = 0x3fff_ffff
 
@@ -42,18 +41,18 @@ abstract class Countdown extends SyncObject {
     if (!facesOpen()) refuseOutsideTask('wait')
     if (options !== undefined) checkWait(options)
     if (this.isDone()) return Countdown.finished as unknown as Blocking<void>
-    return toRun('wait', inTask(new ZeroWait(this), options, undefined)) as Blocking<void>
+    return toRun('wait', inTask(new ZeroWait(this), options)) as Blocking<void>
   }
 
   waitSync(options?: WaitOptions): void {
     if (runnerOrNull() !== null) refuseInTask('wait')
     if (options !== undefined) checkWait(options)
-    if (!this.isDone()) onThread(new ZeroWait(this), options, undefined)
+    if (!this.isDone()) onThread(new ZeroWait(this), options)
   }
 
   async waitAsync(options?: WaitOptions): Promise<void> {
     checkWait(options)
-    if (!this.isDone()) await asPromise(new ZeroWait(this), options, undefined)
+    if (!this.isDone()) await asPromise(new ZeroWait(this), options)
   }
 
   /** Changes the count by `by`. Throws RangeError when it would be negative. */
@@ -71,22 +70,17 @@ abstract class Countdown extends SyncObject {
 
   private changeLocked(context: FutexContext, what: string, by: number): void {
     const { i32, at, queue } = this
-    queue.lock(context)
-    try {
+    queue.lockedDo(context, () => {
       for (;;) {
         const seen = Atomics.load(i32, at)
         const next = this.checked(what, seen & COUNT, by)
         const bits = next === 0 || queue.isEmpty(context) ? 0 : HAS_WAITERS
-        // Before anyone is woken: should this one die in between, the others look, and find it.
+        // Before any waiter is woken: if this thread dies in between, the waiters check again and find it.
         if (Atomics.compareExchange(i32, at, seen, next | bits) !== seen) continue
         if (next === 0) queue.walk(context, new WakeEveryone())
         break
       }
-    } catch (error) {
-      if (!isFault(error)) queue.unlock(context)
-      throw error
-    }
-    queue.unlock(context)
+    })
   }
 
   private checked(what: string, count: number, by: number): number {
@@ -106,15 +100,13 @@ abstract class Countdown extends SyncObject {
   }
 }
 
-export class ZeroWait implements Wait {
+export class ZeroWait extends QueueWait {
   readonly what = 'wait'
-  readonly queue: SyncObject['queue']
-  readonly bits = 1
   private readonly countdown: Countdown
 
   constructor(countdown: Countdown) {
+    super(countdown.queue)
     this.countdown = countdown
-    this.queue = countdown.queue
   }
 
   admit(): boolean {
@@ -126,12 +118,6 @@ export class ZeroWait implements Wait {
       if (Atomics.compareExchange(i32, at, seen, seen | HAS_WAITERS) === seen) return false
     }
   }
-
-  woken(): boolean {
-    return true
-  }
-
-  leave(): void {}
 }
 
 /**

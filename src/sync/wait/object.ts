@@ -13,7 +13,6 @@ import {
 } from './place.ts'
 import { ParkingQueue } from './queue.ts'
 import { timedOut, waitAsync, type Wait, type WaitOptions, waitSync, waitTask } from './waiting.ts'
-import { ambient } from '../../futex/core/ambient.ts'
 import { checkOptions, type Kinds, type OptionKind } from '../../coroutine/core/knownoptions.ts'
 import { resumable } from '../../coroutine/core/generators.ts'
 
@@ -88,24 +87,17 @@ export function optionsOf(kind: string, handle: SyncHandle): Record<string, unkn
   return { ...options, buffer: place.i32.buffer, index: place.at }
 }
 
-/** The rest of a blocking verb in a task, when it has to wait. */
-export function* inTask<T>(
-  wait: Wait,
-  options: WaitOptions | undefined,
-  value: T,
-): Generator<number, T, unknown> {
+/** The slow path of a blocking verb in a task. Throws when the time is over; so do the next two. */
+export function* inTask(wait: Wait, options: WaitOptions | undefined): Generator<number, void, unknown> {
   if (!(yield* waitTask(wait, options))) throw timedOut(wait.what, options)
-  return value
 }
 
 resumable(inTask)
 
-export function onThread<T>(wait: Wait, options: WaitOptions | undefined, value: T): T {
-  if (!waitSync(ambient(), wait, options)) throw timedOut(`${wait.what}Sync`, options)
-  return value
+export function onThread(wait: Wait, options: WaitOptions | undefined): void {
+  if (!waitSync(wait, options)) throw timedOut(`${wait.what}Sync`, options)
 }
 
-export async function asPromise<T>(wait: Wait, options: WaitOptions | undefined, value: T): Promise<T> {
-  if (!(await waitAsync(ambient(), wait, options))) throw timedOut(`${wait.what}Async`, options)
-  return value
+export async function asPromise(wait: Wait, options: WaitOptions | undefined): Promise<void> {
+  if (!(await waitAsync(wait, options))) throw timedOut(`${wait.what}Async`, options)
 }

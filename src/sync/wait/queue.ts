@@ -8,6 +8,7 @@ import { Bucket, Futex, Waiter } from '../../futex/core/records.ts'
 import { bucketOf, lockFutex, lockOrCreateFutex, unlockFutex } from '../../futex/core/table.ts'
 import { disposedError, SyncError } from './errors.ts'
 import { DISPOSED, DOMAIN, ID, type Place } from './place.ts'
+import { underLock } from './underlock.ts'
 
 /**
  * A queue of an object, as this thread sees it: a futex whose key is the object's id and not a word of a
@@ -70,6 +71,12 @@ export class ParkingQueue {
     }
     if (spare !== 0 && this.futex !== spare) context.layout.futexes.free(context.i32, spare)
     this.hint = context.layout.futexes.handleOf(context.i32, this.futex)
+  }
+
+  /** Runs `body` with the queue locked. */
+  lockedDo<T>(context: FutexContext, body: () => T): T {
+    this.lock(context)
+    return underLock(body, () => this.unlock(context))
   }
 
   /** As `lock`, but false, with nothing locked, when nobody waits. */

@@ -4,7 +4,7 @@ import { checkTime, timeoutError, waitForm } from '../../coroutine/core/blocking
 import { twin } from '../../coroutine/core/coroutine.ts'
 import { blocks, closeFaces, finishedFace, openFaces } from '../../coroutine/core/faces.ts'
 import { resumable } from '../../coroutine/core/generators.ts'
-import { type Ambient, ambient } from '../../futex/core/ambient.ts'
+import { ambient } from '../../futex/core/ambient.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { deadlineOf as deadlineOfLimit, sleepMs, timeLeft, wallLimit } from '../../futex/core/deadline.ts'
 import { EINTR, ETIMEDOUT } from '../../futex/core/errno.ts'
@@ -30,42 +30,96 @@ import { refuseBlocking } from './caller.ts'
 import type { ParkingQueue } from './queue.ts'
 
 /**
- * One wait, three ways. An object says what is particular to it in a `Wait`; how a task, a thread and a
- * promise wait is here, once for all objects.
+ * One wait, three ways: how a task, a thread and a promise wait is here, once for all objects. An object says
+ * in a `Wait` what it waits for. A wait has one waiter record for each queue that it waits at; the first of
+ * them is the sleeper. Most waits are at one queue (`QueueWait`).
  *
- *   [1] admit   under the queue's lock: true: what it wanted is done. false: it is queued, and the words say that someone waits
+ *   [1] begin   queues the waiters, or does what was wanted and returns none
  *   [2] asleep
- *   [3] woken   true: what it wanted was given with the wake. false: it competes again, from [1]
- *   [4] leave   it gives up: its time is over, its signal was aborted, or its task was thrown into. It is off the queue. `woken`: a wake
- *               was first; what it brought must be passed on, because whoever sent it counts on it
+ *   [3] woken   true: the waker gave what was wanted. false: the waiter competes again, from [1]
+ *   [4] leave   the waiter gives up: its time is over, its signal was aborted, or its task was thrown into. It is off
+ *               its queues. If it was woken before that, it passes the wakeup on, because the waker counts on it
  */
 export interface Wait {
-  /** The verb, for messages: `mutex.lock`. */
+  /** The verb, for messages: `lock`. */
   readonly what: string
-  readonly queue: ParkingQueue
-  /** What those who walk the queue read in the waiter. Read at [1]. */
-  readonly bits: number
-  /** Before all others, for who holds them up. */
-  readonly first?: boolean
-  admit(context: FutexContext, waiter: number): boolean
-  woken(context: FutexContext, waiter: number): boolean
-  leave(context: FutexContext, woken: boolean, waiter: number): void
-  /**
-   * It is off the queue and was not woken: whether one who died had given it what it wanted all the same.
-   * Then it counts as woken.
-   */
-  servedByDead?(context: FutexContext, waiter: number): boolean
-  /**
-   * A thread died, and whoever waits looks again. True: this counts as a wake. Else it goes round, from [1].
-   */
-  restarted?(): boolean
-  /** Of a wait for a lock: is called upon while it lasts. */
+  /** Of a wait for a lock: searches for deadlocks while the wait lasts. */
   readonly long?: LongWait | null
-  /** It need not wait: what must not be done under the queue's lock is done now. */
-  admitted?(context: FutexContext): void
-  /** Between [1] and [2]: it is on the queue, and what must not be done before that is done now. */
-  queued?(): void
+  /** [1] */
+  begin(context: FutexContext, options: WaiterOptions): readonly number[]
+  /** [3]; `index`: which of the waiters was woken. */
+  woken(context: FutexContext, waiters: readonly number[], index: number): boolean
+  /** [4]; `index`: which of the waiters was woken, or -1. */
+  leave(context: FutexContext, waiters: readonly number[], index: number): void
+  /** No waiter was woken. Returns the index of a waiter that a thread served before it died, or -1. */
+  servedByDead?(context: FutexContext, waiters: readonly number[]): number
+  /** A thread died, and every waiter checks again. True: this counts as a wakeup. Else it begins again at [1]. */
+  restarted?(): boolean
+  /** Before the wait begins again: this thread takes back what its waiters had. */
+  takeBack?(context: FutexContext, waiters: readonly number[]): void
 }
+
+/** A wait at one queue. */
+export abstract class QueueWait implements Wait {
+  abstract readonly what: string
+  long: LongWait | null = null
+  readonly queue: ParkingQueue
+
+  constructor(queue: ParkingQueue) {
+    this.queue = queue
+  }
+
+  /** What a walk of the queue reads in the waiter. */
+  bits(): number {
+    return 1
+  }
+
+  /** Whether it goes before all others, because it holds them up. */
+  protected get goesFirst(): boolean {
+    return false
+  }
+
+  /**
+   * The queue is locked. True: what was wanted is done. False: the waiter will be queued, and the words say
+   * that a waiter is there.
+   */
+  abstract admit(context: FutexContext, waiter: number): boolean
+
+  /** The waiter is on the queue, and the queue is unlocked. */
+  protected queued(): void {}
+
+  begin(context: FutexContext, options: WaiterOptions): readonly number[] {
+    const { queue } = this
+    const priority = this.goesFirst ? { ...options, priority: FIRST_PRIORITY } : options
+    const waiter = makeWaiter(context, this.bits(), priority)
+    const waiters = [waiter]
+    let isQueued = false
+    try {
+      queue.lockedDo(context, () => {
+        isQueued = !this.admit(context, waiter)
+        if (isQueued) queue.add(context, waiter)
+      })
+    } catch (error) {
+      if (!isFault(error)) freeWaiters(context, waiters)
+      throw error
+    }
+    if (isQueued) {
+      this.queued()
+      return waiters
+    }
+    freeWaiters(context, waiters)
+    return NO_WAITERS
+  }
+
+  woken(_context: FutexContext, _waiters: readonly number[]): boolean {
+    return true
+  }
+
+  leave(_context: FutexContext, _waiters: readonly number[], _index: number): void {}
+}
+
+const NO_WAITERS: readonly number[] = []
+const FIRST_PRIORITY = -1
 
 export interface WaitOptions {
   /** Milliseconds; then a TimeoutError is thrown. */
@@ -79,65 +133,8 @@ export interface WaitOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-/**
- * The same as the three drivers below see it: one that waits at several queues at once has several waiters,
- * of which the first is the sleeper.
- */
-export interface Parking {
-  readonly what: string
-  /** [1]. The waiters, queued; none: there is nothing to wait for. */
-  begin(context: FutexContext, who: WaiterOptions): readonly number[]
-  /** [3]; `index`: which of the waiters was woken. */
-  woken(context: FutexContext, waiters: readonly number[], index: number): boolean
-  /** [4]; `index`: which of them was woken, or -1. */
-  leave(context: FutexContext, waiters: readonly number[], index: number): void
-  /** None of them was woken: which of them one who died had served, or -1. */
-  servedByDead?(context: FutexContext, waiters: readonly number[]): number
-  /** See Wait. */
-  restarted?(): boolean
-  /** It is about to go round: what its waiters had is this thread's again. */
-  takeBack?(context: FutexContext, waiters: readonly number[]): void
-  readonly long?: LongWait | null
-}
-
 /** So often a thread looks at a lock before it blocks. */
 export const WAIT_SPINS = 60
-
-const FIRST_PRIORITY = -1
-
-/** A wait at one queue. */
-export class OneQueue implements Parking {
-  readonly what: string
-  readonly long: LongWait | null
-  private readonly wait: Wait
-
-  constructor(wait: Wait) {
-    this.what = wait.what
-    this.long = wait.long ?? null
-    this.wait = wait
-  }
-
-  begin(context: FutexContext, who: WaiterOptions): readonly number[] {
-    const waiter = begin(context, this.wait, who)
-    return waiter === 0 ? [] : [waiter]
-  }
-
-  woken(context: FutexContext, waiters: readonly number[]): boolean {
-    return this.wait.woken(context, waiters[0])
-  }
-
-  leave(context: FutexContext, waiters: readonly number[], index: number): void {
-    this.wait.leave(context, index >= 0, waiters[0])
-  }
-
-  servedByDead(context: FutexContext, waiters: readonly number[]): number {
-    return this.wait.servedByDead?.(context, waiters[0]) === true ? 0 : -1
-  }
-
-  restarted(): boolean {
-    return this.wait.restarted?.() ?? false
-  }
-}
 
 const waitOptions: Known<WaitOptions> = { timeout: true, until: true, signal: true }
 
@@ -174,169 +171,112 @@ function deadlineOf({ now }: FutexContext, options: WaitOptions | undefined): nu
   return limit === Infinity ? Infinity : deadlineOfLimit(now, limit)
 }
 
-/** [1]: the waiter, queued; or 0: there is nothing to wait for. */
-function begin(context: FutexContext, wait: Wait, who: WaiterOptions): number {
-  const options = wait.first === true ? { ...who, priority: FIRST_PRIORITY } : who
-  const waiter = makeWaiter(context, wait.bits, options)
-  let queued = false
-  try {
-    wait.queue.lock(context)
-    try {
-      queued = !wait.admit(context, waiter)
-      if (queued) wait.queue.add(context, waiter)
-    } catch (error) {
-      if (!isFault(error)) wait.queue.unlock(context)
-      throw error
-    }
-    wait.queue.unlock(context)
-  } catch (error) {
-    if (!isFault(error)) freeWaiters(context, [waiter])
-    throw error
-  }
-  if (!queued) freeWaiters(context, [waiter])
-  if (!queued) {
-    wait.admitted?.(context)
-    return 0
-  }
-  wait.queued?.()
-  return waiter
-}
-
 /** [3] or [4]. True: it has what it wanted. False: its time is over. Undefined: it goes round again. */
 function end(
   context: FutexContext,
-  parking: Parking,
+  wait: Wait,
   waiters: readonly number[],
   result: number,
 ): boolean | undefined {
   try {
-    const served = result >= 0 ? result : (parking.servedByDead?.(context, waiters) ?? -1)
-    if (served >= 0 && result !== -EINTR) return parking.woken(context, waiters, served) ? true : undefined
+    const served = result >= 0 ? result : (wait.servedByDead?.(context, waiters) ?? -1)
+    if (served >= 0 && result !== -EINTR) return wait.woken(context, waiters, served) ? true : undefined
     if (result === RESTART) {
-      parking.takeBack?.(context, waiters)
-      return parking.restarted?.() === true ? true : undefined
+      wait.takeBack?.(context, waiters)
+      return wait.restarted?.() === true ? true : undefined
     }
-    parking.leave(context, waiters, served)
+    wait.leave(context, waiters, served)
     if (result === -ETIMEDOUT) return false
-    throw new SyncError('ERR_HEDDLE_INTERRUPTED', `${parking.what}: the task was interrupted while it waited`)
+    throw new SyncError('ERR_HEDDLE_INTERRUPTED', `${wait.what}: the task was interrupted while it waited`)
   } finally {
     freeWaiters(context, waiters)
   }
 }
 
 /** Thrown into, or aborted: it is off its queues. */
-export function abandon(context: FutexContext, parking: Parking, waiters: readonly number[]): void {
+export function abandon(context: FutexContext, wait: Wait, waiters: readonly number[]): void {
   const woken = waiters.findIndex(waiter => Atomics.load(context.i32, waiter + Waiter.queue) === QUEUE_WOKEN)
   try {
-    const served = woken >= 0 ? woken : (parking.servedByDead?.(context, waiters) ?? -1)
-    parking.leave(context, waiters, served)
+    const served = woken >= 0 ? woken : (wait.servedByDead?.(context, waiters) ?? -1)
+    wait.leave(context, waiters, served)
   } finally {
     freeWaiters(context, waiters)
   }
 }
 
 /** Blocks the thread. False: the time is over. */
-export function waitSync(here: Ambient, wait: Wait, options: WaitOptions | undefined): boolean {
-  return parkSync(here, new OneQueue(wait), options)
-}
-
-export function parkSync(here: Ambient, parking: Parking, options: WaitOptions | undefined): boolean {
-  refuseBlocking(here, parking.what)
+export function waitSync(wait: Wait, options: WaitOptions | undefined): boolean {
+  const here = ambient()
+  refuseBlocking(here, wait.what)
   const { context } = here.futexes
   const deadline = deadlineOf(context, options)
-  const waiters = parking.begin(context, threadWaiter())
-  return waiters.length === 0 || sleepOn(context, parking, waiters, deadline)
+  const waiters = wait.begin(context, threadWaiter())
+  return waiters.length === 0 || sleepOn(context, wait, waiters, deadline)
 }
 
-/** The rest of parkSync, for one that is queued. */
+/** The rest of waitSync, for one that is queued. */
 export function sleepOn(
   context: FutexContext,
-  parking: Parking,
+  wait: Wait,
   waiters: readonly number[],
   deadline: number,
 ): boolean {
-  for (let queued = waiters; queued.length > 0; queued = parking.begin(context, threadWaiter())) {
-    const done = end(context, parking, queued, sleepThread(context, queued, deadline, parking.long))
+  for (let queued = waiters; queued.length > 0; queued = wait.begin(context, threadWaiter())) {
+    const done = end(context, wait, queued, sleepThread(context, queued, deadline, wait.long))
     if (done !== undefined) return done
   }
   return true
 }
 
 /** A promise. False: the time is over. Rejects with the signal's reason. */
-export async function waitAsync(
-  here: Ambient,
-  wait: Wait,
-  options: WaitOptions | undefined,
-): Promise<boolean> {
-  return await parkAsync(here, new OneQueue(wait), options)
-}
-
-export async function parkAsync(
-  here: Ambient,
-  parking: Parking,
-  options: WaitOptions | undefined,
-): Promise<boolean> {
-  const { context } = here.futexes
+export async function waitAsync(wait: Wait, options: WaitOptions | undefined): Promise<boolean> {
+  const { context } = ambient().futexes
   const deadline = deadlineOf(context, options)
   for (;;) {
-    const waiters = parking.begin(context, promiseWaiter())
+    const waiters = wait.begin(context, promiseWaiter())
     if (waiters.length === 0) return true
     let result: number
     try {
       result = await sleepPromise(context, waiters, deadline, options?.signal)
     } catch (aborted) {
-      abandon(context, parking, waiters)
+      abandon(context, wait, waiters)
       throw aborted
     }
-    const done = end(context, parking, waiters, result)
+    const done = end(context, wait, waiters, result)
     if (done !== undefined) return done
   }
 }
 
 /** Parks the task, or the coroutine of a schedule. False: the time is over. */
 export function* waitTask(wait: Wait, options: WaitOptions | undefined): Generator<number, boolean, unknown> {
-  return yield* parkTask(new OneQueue(wait), options)
-}
-
-export function* parkTask(
-  parking: Parking,
-  options: WaitOptions | undefined,
-): Generator<number, boolean, unknown> {
   const deadline = deadlineOf(ambient().futexes.context, options)
   for (;;) {
     const here = ambient()
-    const task = currentTask()
-    const waiters = parking.begin(here.futexes.context, task === null ? promiseWaiter() : taskWaiter(task))
+    const task = here.currentTask()
+    const waiters = wait.begin(here.futexes.context, task === null ? promiseWaiter() : taskWaiter(task))
     if (waiters.length === 0) return true
     let result: number
     try {
       result =
         task === null
-          ? yield* sleepCoroutine(
-              here.futexes.context,
-              waiters,
-              deadline,
-              options?.signal,
-              parking.long ?? null,
-            )
-          : yield* sleepTask(task, waiters, deadline, options?.signal, parking.long)
+          ? yield* sleepCoroutine(here.futexes.context, waiters, deadline, options?.signal, wait.long ?? null)
+          : yield* sleepTask(task, waiters, deadline, options?.signal, wait.long)
     } catch (thrown) {
       const { context } = ambient().futexes
-      if (!leavesToRecovery(context.thread, thrown)) abandon(context, parking, waiters)
+      if (!leavesToRecovery(context.thread, thrown)) abandon(context, wait, waiters)
       throw thrown
     }
     const { context } = ambient().futexes
     if (result === -EINTR && options?.signal?.aborted) {
-      abandon(context, parking, waiters)
+      abandon(context, wait, waiters)
       throw options.signal.reason
     }
-    const done = end(context, parking, waiters, result)
+    const done = end(context, wait, waiters, result)
     if (done !== undefined) return done
   }
 }
 
 resumable(waitTask)
-resumable(parkTask)
 
 /**
  * A coroutine of a schedule: it sleeps at its waiter's signal as a promise does, and its thread runs others
