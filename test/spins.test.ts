@@ -44,7 +44,7 @@ const allowed: Readonly<Record<string, string>> = {
     'each turn takes a lock, and repeats only when the task has moved meanwhile',
   'sched/core/wakeup.ts waitOffCpu: pauses': 'the wait for a switch: looks at deaths',
   'sched/core/wakeup.ts waitOffCpu: parks': 'the wait for a switch: parks, and looks at deaths',
-  'sync/mutex/lockwait.ts admit: repeats':
+  'sync/mutex/parkinglock.ts admit: repeats':
     'each turn that fails means that another thread has got on: the word has changed',
   'sync/small/once.ts admit: repeats':
     'each turn that fails means that another thread has got on: the word has changed',

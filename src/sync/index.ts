@@ -24,7 +24,7 @@ export {
   type FutexRequeueOptions,
   type FutexWakeOptions,
 } from './futex/futex.ts'
-export type { FutexLockView } from './futex/futexlock.ts'
+export type { FutexLockView } from './futex/futexpi.ts'
 export type { FutexWaitEntry, FutexWaitOptions } from './futex/futexwait.ts'
 export type { FutexView } from './futex/futexword.ts'
 export { FutexError } from '../futex/core/errno.ts'

@@ -1,7 +1,7 @@
 import { assert } from '../../src/arena/assert.ts'
 import type { Setup } from '../../src/checker/check.ts'
 import { CheckedThreads, each } from './checksetup.ts'
-import { LOSSES } from '../../src/sync/mutex/lockwait.ts'
+import { LOSSES } from '../../src/sync/mutex/parkinglock.ts'
 import { PLACE_WORDS } from '../../src/sync/wait/place.ts'
 import { RwLock } from '../../src/sync/rwlock/rwlock.ts'
 import { readersOf, ReadWait, UpgradeWait, WRITER, WriteWait } from '../../src/sync/rwlock/rwwaits.ts'

@@ -5,7 +5,7 @@ import { ambient } from '../../futex/core/ambient.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { freeWaiters, makeWaiter, type WaiterOptions } from '../../futex/operations/waitwake.ts'
 import { checkCount } from '../wait/errors.ts'
-import { WakeFirst } from '../mutex/lockwait.ts'
+import { WakeFirst } from '../mutex/parkinglock.ts'
 import { asPromise, inTask, onThread } from '../wait/object.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
 import {

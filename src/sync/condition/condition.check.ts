@@ -2,7 +2,7 @@ import { assert } from '../../arena/assert.ts'
 import { check, type Setup } from '../../checker/check.ts'
 import { BOUNDED, CheckedThreads, DIES, each, ONE } from '../../../testing/sync/checksetup.ts'
 import { Condition } from './condition.ts'
-import { takeWord, TID_MASK } from '../mutex/lockwait.ts'
+import { takeWord, TID_MASK } from '../mutex/parkinglock.ts'
 import { Mutex } from '../mutex/mutex.ts'
 import type { Steps } from '../../../testing/sync/notifyprograms.ts'
 

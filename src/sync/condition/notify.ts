@@ -8,7 +8,7 @@ import { enqueue, wakeAll, walkQueue } from '../../futex/core/queue.ts'
 import { Bucket, PI_REQUEUE, Waiter } from '../../futex/core/records.ts'
 import type { FutexWord } from '../../futex/core/space.ts'
 import { lockOrCreateFutex, unlockFutex } from '../../futex/core/table.ts'
-import { TID_MASK, WakeFirst } from '../mutex/lockwait.ts'
+import { TID_MASK, WakeFirst } from '../mutex/parkinglock.ts'
 import { EXTRA, type Place, HAS_WAITERS } from '../wait/place.ts'
 import type { ParkingQueue } from '../wait/queue.ts'
 

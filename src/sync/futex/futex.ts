@@ -17,7 +17,7 @@ import {
   tryLock,
   unlock,
   waitForLockOf,
-} from './futexlock.ts'
+} from './futexpi.ts'
 import {
   type FutexWaitEntry,
   type FutexWaitOptions,

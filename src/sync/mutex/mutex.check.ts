@@ -1,7 +1,7 @@
 import { assert } from '../../arena/assert.ts'
 import { check, type Setup } from '../../checker/check.ts'
 import { BOUNDED, CheckedThreads, DIES, each, NONE, ONE } from '../../../testing/sync/checksetup.ts'
-import { DEMANDS, type LockWait, takeWord, TID_MASK } from './lockwait.ts'
+import { DEMANDS, type LockWait, takeWord, TID_MASK } from './parkinglock.ts'
 import { Mutex } from './mutex.ts'
 
 type Doing = 'locks' | 'tries' | 'waits' | 'is late' | 'is cancelled'

@@ -10,8 +10,8 @@ import type { FutexWord } from '../../futex/core/space.ts'
 import { defaultProtocol } from '../../handoff/protocol.ts'
 import { asyncOwner, asyncOwnerOf, returnOwner } from '../wait/asyncowner.ts'
 import { disposedError, SyncError } from '../wait/errors.ts'
-import { ENGINE_WORDS, LockEngine, type Protocol } from './lockengine.ts'
-import { LockWait, NOBODY, passOn, releaseWord, takeWord, TID_MASK } from './lockwait.ts'
+import { ENGINE_WORDS, LockEngine, type Protocol } from './futexlock.ts'
+import { LockWait, NOBODY, passOn, releaseWord, takeWord, TID_MASK } from './parkinglock.ts'
 import { HolderWatch, type WatchedLock } from '../debug/longwait.ts'
 import { observer, tellMade } from '../debug/observer.ts'
 import { currentOwner, currentTid, refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
@@ -68,7 +68,7 @@ const mutexKinds: Kinds<MutexOptions> = {
 
 /**
  * Mutual exclusion between tasks, threads and promises. Free and uncontended, locking is one compare-exchange
- * and so is unlocking. States of the word: lockwait.ts.
+ * and so is unlocking. States of the word: parkinglock.ts.
  */
 export class Mutex implements Place, WatchedLock {
   /** @internal For reports. */

@@ -4,7 +4,7 @@ import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
 import { runnerOrNull } from '../../coroutine/core/runner.ts'
 import { ambient } from '../../futex/core/ambient.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
-import { WakeFirst } from '../mutex/lockwait.ts'
+import { WakeFirst } from '../mutex/parkinglock.ts'
 import {
   asPromise,
   inTask,
