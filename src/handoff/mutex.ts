@@ -1,6 +1,7 @@
 import { pause } from '../arena/sync/pause.ts'
 import { EBUSY, EOWNERDEAD } from '../futex/core/errno.ts'
 import type { LockOwner } from '../futex/core/owner.ts'
+import type { OwnedLock } from '../futex/robust/ownedlock.ts'
 import type { LongWait, TaskWaiter } from '../futex/core/sleep.ts'
 import { type Attempts, contendAsync, contendSync, contendTask, type GiveWay } from './contend.ts'
 import { type Handoff, nextGeneration } from './handoff.ts'
@@ -9,32 +10,12 @@ import { LockEntry } from './layout.ts'
 const { where: WHERE, waiters: WAITERS } = LockEntry
 
 /**
- * A lock that is right by itself: a mutex over a futex word (futex/robust/mutex.ts). Results are 0, or an
- * error, negated.
+ * The lock shim: a lock, and hints around it. Mutual exclusion and wakeups are the inner lock's alone, so a
+ * thread that uses the lock through the shim and one that uses it directly exclude each other, with a policy
+ * or without.
  */
-export interface RealMutex {
-  /** Whether nobody holds it, as of now. */
-  looksFree(): boolean
-  tryLock(owner: LockOwner): number
-  lockSync(owner: LockOwner, timeoutMs?: number, long?: LongWait | null): number
-  lockAsync(owner: LockOwner, timeoutMs?: number, signal?: AbortSignal): Promise<number>
-  lockTask(
-    parking: TaskWaiter,
-    timeoutMs?: number,
-    signal?: AbortSignal,
-    long?: LongWait | null,
-  ): Generator<number, number, unknown>
-  unlock(owner: LockOwner): number
-  makeConsistent(owner: LockOwner): number
-}
-
-/**
- * The lock shim: the same lock, and the hints around it. Mutual exclusion and wakeups are the real lock's
- * alone, so a thread that uses the lock through this and one that uses it plainly exclude each other, with a
- * policy or without.
- */
-export class HandoffMutex implements RealMutex {
-  private readonly real: RealMutex
+export class HandoffMutex implements OwnedLock {
+  private readonly inner: OwnedLock
   private readonly handoff: Handoff
   private readonly tag: number
   private readonly giveWay: GiveWay | undefined
@@ -50,8 +31,8 @@ export class HandoffMutex implements RealMutex {
   private moment = -1
 
   /** `tag`: the same on every thread (`lockTag`). */
-  constructor(real: RealMutex, handoff: Handoff, tag: number, giveWay?: GiveWay) {
-    this.real = real
+  constructor(inner: OwnedLock, handoff: Handoff, tag: number, giveWay?: GiveWay) {
+    this.inner = inner
     this.handoff = handoff
     this.tag = tag
     this.giveWay = giveWay
@@ -61,12 +42,12 @@ export class HandoffMutex implements RealMutex {
   }
 
   looksFree(): boolean {
-    return this.real.looksFree()
+    return this.inner.looksFree()
   }
 
   /** Uncontended, and by who had it last: the compare-exchange, and three stores. */
   tryLock(owner: LockOwner): number {
-    const result = this.real.tryLock(owner)
+    const result = this.inner.tryLock(owner)
     if (result !== 0) return this.entered(owner, result)
     const { i32, entry, handoff } = this
     const { tid } = owner
@@ -89,10 +70,10 @@ export class HandoffMutex implements RealMutex {
    * where it cannot be done meanwhile. It is not timed: the clock costs as much as a short section.
    */
   tryLockSoon(owner: LockOwner): number {
-    const { real, handoff } = this
+    const { inner, handoff } = this
     for (let looks = 0; looks < handoff.looks; looks++) {
-      if (real.looksFree()) {
-        const result = real.tryLock(owner)
+      if (inner.looksFree()) {
+        const result = inner.tryLock(owner)
         if (result !== -EBUSY) {
           handoff.countSpun()
           return this.entered(owner, result)
@@ -107,21 +88,21 @@ export class HandoffMutex implements RealMutex {
   lockSync(owner: LockOwner, timeoutMs: number = Infinity, long: LongWait | null = null): number {
     const first = this.tryLock(owner)
     if (first !== -EBUSY) return first
-    const attempt = new Attempt(this.real, owner)
+    const attempt = new Attempt(this.inner, owner)
     const begun = this.handoff.contends(this.tag)
     if (contendSync(this.handoff, this.tag, owner.tid, attempt, begun))
       return this.handedOff(owner, attempt.result, begun)
-    return this.fellBack(owner, this.real.lockSync(owner, timeoutMs, long), begun)
+    return this.fellBack(owner, this.inner.lockSync(owner, timeoutMs, long), begun)
   }
 
   async lockAsync(owner: LockOwner, timeoutMs: number = Infinity, signal?: AbortSignal): Promise<number> {
     const first = this.tryLock(owner)
     if (first !== -EBUSY) return first
-    const attempt = new Attempt(this.real, owner)
+    const attempt = new Attempt(this.inner, owner)
     const begun = this.handoff.contends(this.tag)
     if (await contendAsync(this.handoff, this.tag, owner.tid, attempt, begun, signal))
       return this.handedOff(owner, attempt.result, begun)
-    return this.fellBack(owner, await this.real.lockAsync(owner, timeoutMs, signal), begun)
+    return this.fellBack(owner, await this.inner.lockAsync(owner, timeoutMs, signal), begun)
   }
 
   *lockTask(
@@ -135,12 +116,12 @@ export class HandoffMutex implements RealMutex {
     if (first !== -EBUSY) return first
     const soon = this.tryLockSoon(owner)
     if (soon !== -EBUSY) return soon
-    const attempt = new Attempt(this.real, owner)
+    const attempt = new Attempt(this.inner, owner)
     const { handoff, tag, giveWay } = this
     const begun = handoff.contends(tag)
     if (yield* contendTask(handoff, tag, owner.tid, attempt, begun, signal, giveWay))
       return this.handedOff(owner, attempt.result, begun)
-    return this.fellBack(owner, yield* this.real.lockTask(parking, timeoutMs, signal, long), begun)
+    return this.fellBack(owner, yield* this.inner.lockTask(parking, timeoutMs, signal, long), begun)
   }
 
   unlock(owner: LockOwner): number {
@@ -152,13 +133,17 @@ export class HandoffMutex implements RealMutex {
       i32[entry] = 0
       wanted = i32[entry + WAITERS] !== 0
     } else wanted = this.handoff.leave(this.tag, tid)
-    const result = this.real.unlock(owner)
+    const result = this.inner.unlock(owner)
     if (wanted) this.handoff.handOver(this.tag, tid)
     return result
   }
 
   makeConsistent(owner: LockOwner): number {
-    return this.real.makeConsistent(owner)
+    return this.inner.makeConsistent(owner)
+  }
+
+  granted(owner: LockOwner): number {
+    return this.entered(owner, this.inner.granted(owner))
   }
 
   /** It has the lock without having slept; or can never have it. */
@@ -191,23 +176,23 @@ export class HandoffMutex implements RealMutex {
   }
 }
 
-/** Tries the real lock until it is had, or can never be. */
+/** Tries the inner lock until the owner has it, or can never have it. */
 class Attempt implements Attempts {
   result: number = -EBUSY
-  private readonly real: RealMutex
+  private readonly inner: OwnedLock
   private readonly owner: LockOwner
 
-  constructor(real: RealMutex, owner: LockOwner) {
-    this.real = real
+  constructor(inner: OwnedLock, owner: LockOwner) {
+    this.inner = inner
     this.owner = owner
   }
 
   looksFree(): boolean {
-    return this.real.looksFree()
+    return this.inner.looksFree()
   }
 
   tryLock(): boolean {
-    this.result = this.real.tryLock(this.owner)
+    this.result = this.inner.tryLock(this.owner)
     return this.result !== -EBUSY
   }
 }

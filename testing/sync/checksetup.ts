@@ -25,6 +25,7 @@ import { abandon, sleepOn, type Wait } from '../../src/sync/wait/waiting.ts'
 export class CheckedThreads {
   readonly view: Int32Array<SharedArrayBuffer>
   readonly contexts: readonly FutexContext[]
+  readonly owners: readonly LockOwner[]
   readonly tids: readonly number[]
   private readonly keeper: number
   private readonly mortal: boolean
@@ -46,9 +47,11 @@ export class CheckedThreads {
       Object.assign(layout, { counter: layout.threadIds + id * COUNTERS })
       Atomics.store(i32, layout.counter + 2, TAG)
     }
-    const owners = this.contexts.map(context => makeOwner(context, { kind: THREAD, priority: 128 }))
-    this.tids = this.contexts.map((context, id) => new LockOwner(context, owners[id]).tid)
-    this.keeper = owners[threads]
+    this.owners = this.contexts.map(
+      context => new LockOwner(context, makeOwner(context, { kind: THREAD, priority: 128 })),
+    )
+    this.tids = this.owners.map(({ tid }) => tid)
+    this.keeper = this.owners[threads].record
     this.view = words()
     this.install()
   }
@@ -130,10 +133,23 @@ export class CheckedThreads {
   }
 
   private install(): void {
-    const futexes = this.contexts.map(
-      (context, id) => ({ context, mayBlock: true, self: { tid: this.tids[id] } }) as unknown as Futexes,
-    )
-    enterAsChecked(() => futexes.at(pending.current) as Futexes)
+    const ambients: Ambient[] = this.contexts.map((context, id) => ({
+      futexes: { context, self: this.owners[id] } as Ambient['futexes'],
+      tid: this.tids[id],
+      mayBlock: true,
+      currentTask: () => null,
+    }))
+    const here = (): Ambient => ambients.at(pending.current) as Ambient
+    setAmbient({
+      get futexes() {
+        return here().futexes
+      },
+      get tid() {
+        return here().tid
+      },
+      mayBlock: true,
+      currentTask: () => null,
+    })
   }
 }
 

@@ -1,7 +1,7 @@
 import { assert } from '../../src/arena/assert.ts'
 import type { Setup } from '../../src/checker/check.ts'
 import { CheckedThreads, each } from './checksetup.ts'
-import { Condition } from '../../src/sync/condition/condition.ts'
+import { Condition, type Held } from '../../src/sync/condition/condition.ts'
 import { takeWord } from '../../src/sync/mutex/parkinglock.ts'
 import { Mutex } from '../../src/sync/mutex/mutex.ts'
 import type { notify } from '../../src/sync/condition/notify.ts'
@@ -15,12 +15,6 @@ export interface Steps {
   notified: Mutex['queue']
 }
 
-interface Held {
-  mutex: Mutex
-  tid: number
-  depth: number
-}
-
 /**
  * Two wait at a condition, and the time of the first may be over. A thread that does not know their mutex
  * notifies both: they have the mutex one after the other. `dies`: that thread may, instead of the time of the
@@ -29,7 +23,7 @@ interface Held {
 export function notifyByStranger(notifies: typeof notify, dies = false): Setup {
   return () => {
     const threads = new CheckedThreads(3, dies)
-    const { view, tids, contexts } = threads
+    const { view, tids, owners, contexts } = threads
     const mutexes = each(3, () => new Mutex({ view }))
     const conditions = each(3, () => new Condition({ view, index: 4 }))
     const steps = conditions.map(condition => condition as unknown as Steps)
@@ -40,12 +34,12 @@ export function notifyByStranger(notifies: typeof notify, dies = false): Setup {
     )
     const waits = (id: number, isLate: boolean): (() => void) => {
       assert(takeWord(mutexes[id], tids[id]), 'the mutex is free')
-      const held = { mutex: mutexes[id], tid: tids[id], depth: 0 }
+      const held = { mutex: mutexes[id], owner: owners[id], depth: 0 }
       const after = (): void => {
-        mutexes[id].reacquireSync(tids[id])
+        mutexes[id].reacquireSync(owners[id])
         steps[id].ended(held)
         assert(mutexes[id].isHeldBy(tids[id]), 'a wait ends with the mutex held')
-        mutexes[id].unlockAs(tids[id])
+        mutexes[id].unlockAs(owners[id])
       }
       const sleeps = threads.asleep(id, steps[id].begin(held), isLate, { after })
       return () => void sleeps()

@@ -66,12 +66,12 @@ export function notifyAtWord({ kind, waiters, late = false, holds, notifies = no
         const { fx, owner } = locks.threads[id]
         const steps = condition as unknown as Steps
         assert(mutex.tryLock() !== null, 'the mutex is free')
-        const held = { mutex, tid: owner.tid, depth: 0 }
+        const held = { mutex, owner, depth: 0 }
         const wait = steps.begin(held)
         const queued = wait.begin(fx.context, threadWaiter())
         return (): boolean => {
           const told = sleepOn(fx.context, wait, queued, late && id === 0 ? 1 : Infinity)
-          mutex.reacquireSync(owner.tid)
+          mutex.reacquireSync(owner)
           steps.ended(held)
           assert(inside === -1 && mutex.isHeldBy(owner.tid), 'a wait ends with the mutex held')
           inside = id

@@ -39,6 +39,7 @@ import {
   threadWaiter,
 } from '../core/sleep.ts'
 import type { FutexWord } from '../core/space.ts'
+import type { OwnedLock } from './ownedlock.ts'
 import { MATCH_ANY, wake, type WaiterOptions } from '../operations/waitwake.ts'
 
 /**
@@ -88,11 +89,8 @@ const SHARED = true
  */
 const WAIT_BELOW = -0x1_0000
 
-/**
- * One thread's view of a mutex; it has no state of its own. Results are numbers, errors negated. An owner
- * waits for one lock at a time.
- */
-export class WordMutex {
+/** One thread's view of a mutex; it has no state of its own. */
+export class WordMutex implements OwnedLock {
   readonly kind: MutexKind
   readonly word: FutexWord
   private readonly fx: Futexes
@@ -123,19 +121,16 @@ export class WordMutex {
     }
   }
 
-  /** Whether nobody holds it, as of now. */
   looksFree(): boolean {
     return holderOf(Atomics.load(this.words, this.index)) === 0
   }
 
-  /** 0, -EBUSY, -EOWNERDEAD, -ENOTRECOVERABLE. */
   tryLock(owner: LockOwner): number {
     const fast = this.lockFast(owner)
     if (fast <= 0) return fast
     return this.settle(owner, this.tryContended(owner))
   }
 
-  /** Blocks the thread. 0, -EOWNERDEAD, -ENOTRECOVERABLE, -ETIMEDOUT, -EDEADLK, -ESRCH. */
   lockSync(owner: LockOwner, timeout: number = Infinity, long: LongWait | null = null): number {
     const fast = this.lockFast(owner)
     if (fast <= 0) return fast
@@ -205,7 +200,6 @@ export class WordMutex {
     return lockTag(this.word.mapped.backing, this.word.index)
   }
 
-  /** As lockSync, as a promise; an abort rejects with the signal's reason. */
   async lockAsync(owner: LockOwner, timeout: number = Infinity, signal?: AbortSignal): Promise<number> {
     signal?.throwIfAborted()
     const fast = this.lockFast(owner)
@@ -235,10 +229,6 @@ export class WordMutex {
     return this.had(owner, result, begun)
   }
 
-  /**
-   * As lockSync, in a task; a signal or a kill ends it with -EINTR. What it is thrown while it is parked goes
-   * on out.
-   */
   *lockTask(
     parking: TaskWaiter,
     timeout: number = Infinity,
@@ -274,7 +264,6 @@ export class WordMutex {
     return this.had(owner, result, begun)
   }
 
-  /** 0, or -EPERM: it is not this owner's. */
   unlock(owner: LockOwner): number {
     const { words, index } = this
     const { tid } = owner
@@ -303,9 +292,6 @@ export class WordMutex {
     return result
   }
 
-  /**
-   * What it guards is whole again. 0, or -EINVAL: it was not told that an owner died, or has said so already.
-   */
   makeConsistent({ tid }: LockOwner): number {
     const { words, index } = this
     if (!this.robust || holderOf(Atomics.load(words, index)) !== tid) return -EINVAL

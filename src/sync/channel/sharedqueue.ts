@@ -5,7 +5,6 @@ import { ambient } from '../../futex/core/ambient.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { freeWaiters, makeWaiter, type WaiterOptions } from '../../futex/operations/waitwake.ts'
 import { checkCount } from '../wait/errors.ts'
-import { WakeFirst } from '../mutex/parkinglock.ts'
 import { asPromise, inTask, onThread } from '../wait/object.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
 import {
@@ -21,6 +20,7 @@ import { lockPlace, unlockPlace } from '../wait/placelock.ts'
 import { claimDomain, ParkingQueue } from '../wait/queue.ts'
 import { underLock } from '../wait/underlock.ts'
 import { blockingMethods, checkWait, type Wait, type WaitOptions } from '../wait/waiting.ts'
+import { WakeCount } from '../wait/wakecount.ts'
 
 const CAPACITY = 3
 const FIELDS = 4
@@ -219,7 +219,7 @@ export class SharedQueue implements Place {
     const flag = this.at + (pushed ? POPPERS : PUSHERS)
     if (Atomics.load(this.i32, flag) === 0) return
     queue.lock(context)
-    queue.walk(context, new WakeFirst())
+    queue.walk(context, new WakeCount(1))
     if (queue.isEmpty(context)) Atomics.store(this.i32, flag, 0)
     queue.unlock(context)
   }

@@ -22,7 +22,7 @@ function scene({ waiters, notifies, holds = false, mortal }: Scene): Setup {
   return () => {
     const count = waiters.length + 1
     const threads = new CheckedThreads(count, mortal !== undefined)
-    const { view, tids } = threads
+    const { view, tids, owners } = threads
     const mutexes = each(count, () => new Mutex({ view }))
     const conditions = each(count, () => new Condition({ view, index: 4 }))
     const steps = conditions.map(condition => condition as unknown as Steps)
@@ -40,7 +40,7 @@ function scene({ waiters, notifies, holds = false, mortal }: Scene): Setup {
     }
     const letGo = (id: number): void => {
       inside = -1
-      mutexes[id].unlockAs(tids[id])
+      mutexes[id].unlockAs(owners[id])
     }
     const bodies = waiters.map((doing, id) => {
       if (doing === 'comes') {
@@ -53,10 +53,10 @@ function scene({ waiters, notifies, holds = false, mortal }: Scene): Setup {
         }
       }
       assert(takeWord(mutexes[id], tids[id]), 'the mutex is free')
-      const held = { mutex: mutexes[id], tid: tids[id], depth: 0 }
+      const held = { mutex: mutexes[id], owner: owners[id], depth: 0 }
       const wait = steps[id].begin(held)
       const goOn = (): void => {
-        mutexes[id].reacquireSync(tids[id])
+        mutexes[id].reacquireSync(owners[id])
         steps[id].ended(held)
         hold(id)
         letGo(id)
@@ -84,7 +84,7 @@ function scene({ waiters, notifies, holds = false, mortal }: Scene): Setup {
             token.unlock()
           }
           const told = conditions[last].notify(notifies)
-          if (holds) mutexes[last].unlockAs(tids[last])
+          if (holds) mutexes[last].unlockAs(owners[last])
           return told
         },
       ],

@@ -6,14 +6,13 @@ import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
 import { ambient } from '../../futex/core/ambient.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import type { LockOwner } from '../../futex/core/owner.ts'
-import { writeOwner } from '../../futex/pi/pi.ts'
 import { hadMoved } from '../../futex/pi/pirequeue.ts'
-import { PI_REQUEUE, PI_UNWRITTEN, Waiter } from '../../futex/core/records.ts'
+import { Waiter } from '../../futex/core/records.ts'
 import { checkNotified, disposedError, SyncError } from '../wait/errors.ts'
-import { WakeFirst } from '../mutex/parkinglock.ts'
+import { WakeCount } from '../wait/wakecount.ts'
 import { Mutex } from '../mutex/mutex.ts'
 import { NOTIFIED, notify } from './notify.ts'
-import { currentOwner, currentTid, refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
+import { currentOwner, refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
 import {
   DISPOSED,
   DOMAIN,
@@ -44,13 +43,12 @@ export interface ConditionOptions extends OwnPlace {
   readonly name?: string | undefined
 }
 
-/** The mutex and who holds it: what a wait gives up, and has again afterwards. */
-interface Held {
+/** The mutex and its holder: a wait unlocks it, and locks it again afterwards. */
+export interface Held {
   readonly mutex: Mutex
-  readonly tid: number
+  readonly owner: LockOwner
+  /** How often the holder had locked it. */
   depth: number
-  /** Of a mutex that keeps its own queue: who waits, as an owner of locks. */
-  readonly owner?: LockOwner | undefined
 }
 
 /**
@@ -173,8 +171,8 @@ export class Condition implements Place {
       return 0
     }
     const { mutex, waiting, notified } = this
-    const known = mutex?.movesWaiters === true ? mutex : null
-    return notify(ambient().futexes.context, this, { waiting, notified }, known, Math.trunc(count))
+    const parking = mutex?.core.parking ?? null
+    return notify(ambient().futexes.context, this, { waiting, notified }, parking, Math.trunc(count))
   }
 
   [Symbol.dispose](): void {
@@ -188,15 +186,14 @@ export class Condition implements Place {
   private open(held: UnlockToken | Mutex): Held {
     if (Atomics.load(this.i32, this.at + DOMAIN) === DISPOSED) throw disposedError('wait')
     const mutex = held instanceof Mutex ? held : held.mutex
-    const owner = held instanceof Mutex ? null : held.owner
-    const tid = owner?.tid ?? currentTid()
-    if (mutex === null || !mutex.isHeldBy(tid)) {
+    const owner = (held instanceof Mutex ? null : held.owner) ?? currentOwner()
+    if (mutex === null || !mutex.isHeldBy(owner.tid)) {
       throw new SyncError(
         'ERR_HEDDLE_NOT_HELD',
         `wait: the caller does not hold ${mutex?.describe() ?? 'a mutex'}; lock it, and pass its token`,
       )
     }
-    return { mutex, tid, depth: 0, owner: owner ?? undefined }
+    return { mutex, owner, depth: 0 }
   }
 
   private *waitTask(
@@ -265,14 +262,14 @@ export class Condition implements Place {
   private begin(held: Held): ConditionWait {
     this.mutex = held.mutex
     const { context } = ambient().futexes
-    const id = held.mutex.queue.objectId(context)
-    return new ConditionWait(this, this.waiting, held, held.mutex.movesWaiters ? id : -id)
+    const id = held.mutex.objectId(context)
+    return new ConditionWait(this, this.waiting, held, held.mutex.core.parking === null ? -id : id)
   }
 
   /** The mutex again, whatever it takes. */
   private *comeBack(held: Held, told: boolean): Generator<number, void, unknown> {
     try {
-      yield* held.mutex.reacquire(held.tid)
+      yield* held.mutex.reacquire(held.owner)
     } catch (thrown) {
       this.passOn(told, held.mutex)
       throw thrown
@@ -282,7 +279,7 @@ export class Condition implements Place {
 
   private comeBackSync(held: Held, told: boolean): void {
     try {
-      held.mutex.reacquireSync(held.tid)
+      held.mutex.reacquireSync(held.owner)
     } catch (thrown) {
       this.passOn(told, held.mutex)
       throw thrown
@@ -292,7 +289,7 @@ export class Condition implements Place {
 
   private async comeBackAsync(held: Held, told: boolean): Promise<void> {
     try {
-      await held.mutex.reacquireAsync(held.tid)
+      await held.mutex.reacquireAsync(held.owner)
     } catch (thrown) {
       this.passOn(told, held.mutex)
       throw thrown
@@ -301,7 +298,7 @@ export class Condition implements Place {
   }
 
   private ended(held: Held): void {
-    held.mutex.relocked(held.depth)
+    held.mutex.relocked(held.owner, held.depth)
     this.wakeNext()
   }
 
@@ -312,14 +309,14 @@ export class Condition implements Place {
   passOn(notified: boolean, mutex: Mutex | null = null): void {
     if (notified) this.notify(1)
     this.wakeNext()
-    mutex?.passOnTurn()
+    mutex?.core.passOn()
   }
 
   /** Who was notified and not woken goes on, one after the other. */
   private wakeNext(): void {
     const { context } = ambient().futexes
     if (!this.notified.lockIfWaiting(context)) return
-    this.notified.walk(context, new WakeFirst())
+    this.notified.walk(context, new WakeCount(1))
     this.notified.unlock(context)
   }
 }
@@ -343,12 +340,12 @@ class ConditionWait extends QueueWait {
   }
 
   override bits(): number {
-    return this.held.tid
+    return this.held.owner.tid
   }
 
   admit(context: FutexContext, waiter: number): boolean {
     const { i32, at } = this.place
-    this.aim(context, waiter)
+    this.held.mutex.core.aim(context, waiter, this.held.owner)
     if (this.queue.isEmpty(context)) Atomics.store(i32, at + EXTRA, this.mutexId)
     else if (Atomics.load(i32, at + EXTRA) !== this.mutexId) {
       throw new SyncError(
@@ -360,32 +357,14 @@ class ConditionWait extends QueueWait {
     return false
   }
 
-  /** Says in the waiter to which word whoever notifies may move it, and for whom it waits there. */
-  private aim({ i32 }: FutexContext, waiter: number): void {
-    const { mutex, owner } = this.held
-    const { target } = mutex
-    i32[waiter + Waiter.target] = target === null ? 0 : target.word.mapped.backing
-    if (target === null) return
-    i32[waiter + Waiter.targetIndex] = target.word.index
-    i32[waiter + Waiter.lockOwner] = (owner ?? currentOwner()).record
-    if (target.inherits) i32[waiter + Waiter.pi] = PI_REQUEUE
-  }
-
   protected override queued(): void {
-    this.held.depth = this.held.mutex.unlockWholly(this.held.tid)
+    this.held.depth = this.held.mutex.unlockWholly(this.held.owner)
     this.unlocked = true
   }
 
   override woken(context: FutexContext, [waiter]: readonly number[]): boolean {
-    this.write(context, waiter)
+    this.held.mutex.core.wokenAt(context, waiter, this.held.owner)
     return true
-  }
-
-  /** It was made the holder by a thread that cannot see the word. */
-  private write({ i32 }: FutexContext, waiter: number): void {
-    const { target } = this.held.mutex
-    if (target === null || i32[waiter + Waiter.pi] !== PI_UNWRITTEN) return
-    writeOwner(target.word.i32, target.word.index, this.held.tid)
   }
 
   /** It has let go of the mutex already: a wake for nothing, which whoever waits at a condition must bear. */
@@ -396,7 +375,7 @@ class ConditionWait extends QueueWait {
   override leave(context: FutexContext, [waiter]: readonly number[], index: number): void {
     const { i32 } = context
     const woken = index >= 0
-    if (woken) this.write(context, waiter)
+    if (woken) this.held.mutex.core.wokenAt(context, waiter, this.held.owner)
     this.notified = woken || (i32[waiter + Waiter.bitset] & NOTIFIED) !== 0 || hadMoved(i32, waiter)
   }
 

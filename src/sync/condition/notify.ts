@@ -8,7 +8,8 @@ import { enqueue, wakeAll, walkQueue } from '../../futex/core/queue.ts'
 import { Bucket, PI_REQUEUE, Waiter } from '../../futex/core/records.ts'
 import type { FutexWord } from '../../futex/core/space.ts'
 import { lockOrCreateFutex, unlockFutex } from '../../futex/core/table.ts'
-import { TID_MASK, WakeFirst } from '../mutex/parkinglock.ts'
+import { TID_MASK } from '../mutex/parkinglock.ts'
+import { WakeCount } from '../wait/wakecount.ts'
 import { EXTRA, type Place, HAS_WAITERS } from '../wait/place.ts'
 import type { ParkingQueue } from '../wait/queue.ts'
 
@@ -181,7 +182,7 @@ function moveToWord(
     // After they are there: who unlocks and sees HAS_WAITERS finds them. It was unlocked meanwhile, by one
     // who did not see it: one is woken.
     const before = Atomics.or(word.i32, index, FUTEX_WAITERS)
-    if ((before & FUTEX_TID_MASK) === 0) walkQueue(context, futex, new WakeFirst())
+    if ((before & FUTEX_TID_MASK) === 0) walkQueue(context, futex, new WakeCount(1))
     unlockFutex(context, futex)
     context.leave()
   }
@@ -231,7 +232,7 @@ function moveToMutex(
   queue.addMoved(context, moved)
   const before = Atomics.or(i32, at, HAS_WAITERS)
   // It was unlocked meanwhile, by one who saw nobody waiting.
-  if ((before & TID_MASK) === 0) queue.walk(context, new WakeFirst())
+  if ((before & TID_MASK) === 0) queue.walk(context, new WakeCount(1))
   if (queue.isEmpty(context)) Atomics.and(i32, at, ~HAS_WAITERS)
   queue.unlockQuietly(context)
 }
@@ -239,6 +240,6 @@ function moveToMutex(
 function moveToNotified(context: FutexContext, notified: ParkingQueue, moved: number, spare: number): void {
   notified.lock(context, spare)
   notified.addMoved(context, moved) // (A)
-  notified.walk(context, new WakeFirst()) // (B)
+  notified.walk(context, new WakeCount(1)) // (B)
   notified.unlockQuietly(context)
 }

@@ -1,6 +1,6 @@
 import { wait as waitForPromise } from '../../coroutine/core/blocking.ts'
 import { ambient } from '../../futex/core/ambient.ts'
-import type { Futexes } from '../../futex/core/futexes.ts'
+import type { FutexContext } from '../../futex/core/context.ts'
 import {
   EBUSY,
   EDEADLK,
@@ -10,126 +10,93 @@ import {
   ESRCH,
   ETIMEDOUT,
 } from '../../futex/core/errno.ts'
-import { type MutexKind, PI, PLAIN, ROBUST, WordMutex } from '../../futex/robust/mutex.ts'
-import { awaitOwner } from '../../futex/recovery/awaitowner.ts'
+import type { Futexes } from '../../futex/core/futexes.ts'
 import { FUTEX_WAITERS, holderOf, type LockOwner } from '../../futex/core/owner.ts'
-import { Bucket } from '../../futex/core/records.ts'
-import type { AddressSpace, FutexWord } from '../../futex/core/space.ts'
+import { Bucket, PI_REQUEUE, PI_UNWRITTEN, Waiter } from '../../futex/core/records.ts'
 import type { LongWait } from '../../futex/core/sleep.ts'
+import type { FutexWord } from '../../futex/core/space.ts'
 import { MATCH_ANY, wake } from '../../futex/operations/waitwake.ts'
-import { lockTag } from '../../futex/core/locktag.ts'
-import { HandoffMutex, type RealMutex } from '../../handoff/mutex.ts'
-import { domainTag } from '../../futex/core/domainwords.ts'
-import { here } from '../../kernel/cpu/here.ts'
-import { currentTask } from '../../kernel/cpu/taskwaiter.ts'
-import { SyncError } from '../wait/errors.ts'
-import { EXTRA, type Place, viewOf } from '../wait/place.ts'
+import { writeOwner } from '../../futex/pi/pi.ts'
+import type { OwnedLock } from '../../futex/robust/ownedlock.ts'
+import { type MutexKind, PI, PLAIN, ROBUST, WordMutex } from '../../futex/robust/mutex.ts'
+import { currentOwner } from '../wait/caller.ts'
+import { disposedError, SyncError } from '../wait/errors.ts'
+import { EXTRA, type Place } from '../wait/place.ts'
 import { limitOf, type WaitOptions } from '../wait/waiting.ts'
+import type { LockCore, Protocol } from './lockcore.ts'
+import { LOCK_WORD, mappedWord } from './mappedword.ts'
+import { disposeWord } from './parkinglock.ts'
 
 /**
- * Locks that keep their own queue: those that pass priorities on, that survive their owner, or that are
- * handed over. They wait at a futex of a mapped buffer, so the mapping is found once for each lock, and its
- * handle is kept beside it:
- *
- *   words 0 to 3    as every object's
- *   words 4 to 9    the mutex itself (futex/robust/mutexrecord.ts)
- *   word 10         the tag of the domain that the mapping is in; CLAIMED less the TID of the thread that is about to make it
- *   words 12 to 15  the handles of mapping and backing, as float64s
- *
- * Whoever finds that the thread which claimed it has died claims it instead.
+ * A lock whose waiters sleep at the futex of a word: it lends priorities to its holder, or survives the death
+ * of its holder, or both (futex/robust/mutex.ts). Word 0 of the mutex says only whether it was disposed of.
  */
-export const ENGINE_WORDS = 16
-const CLAIM = 10
-const WORD = 4
-const HANDLES = 12
-const CLAIMED = -2
-
-export type Protocol = 'none' | 'inherit' | 'handoff'
-
-export class LockEngine {
-  private readonly place: Place
-  private readonly protocol: Protocol
-  private readonly kind: MutexKind
-  private known: { readonly futexes: Futexes; readonly real: RealMutex; readonly word: FutexWord } | null =
-    null
-  /** Who locked it last through this object, and the lock as it sees it: an owner stays on its thread. */
-  private lastOwner: LockOwner | null = null
-  private lastReal: RealMutex | null = null
-  /** The last owner died with it, and `makeConsistent` has not been called since. */
+export class FutexLock implements LockCore {
+  readonly parking = null
   ownerDied = false
+  protected readonly kind: MutexKind
+  private readonly place: Place
+  /** The lock as this thread sees it in its domain. A thread that boots a kernel is in another domain afterwards. */
+  private opened: { readonly futexes: Futexes; readonly word: FutexWord; readonly lock: OwnedLock } | null =
+    null
+  /** The owner that used the lock last through this object, and what it used: an owner stays in its domain. */
+  private lastOwner: LockOwner | null = null
+  private lastLock: OwnedLock | null = null
 
   constructor(place: Place, protocol: Protocol, robust: boolean) {
     this.place = place
-    this.protocol = protocol
     this.kind = ((protocol === 'inherit' ? PI : PLAIN) | (robust ? ROBUST : 0)) as MutexKind
     if (place.at % 2 !== 0)
       throw new RangeError('new Mutex({ index }): with a protocol, or robust, it starts at an even word')
   }
 
-  /**
-   * It is about to be given to others: this thread can see its word from here on. If one of them dies with
-   * it, who sees to what the dead left (the thread that booted the kernel) has to be able to write there.
-   */
-  announce(): void {
-    this.real()
+  holder(): number {
+    return holderOf(Atomics.load(this.place.i32, this.place.at + LOCK_WORD))
   }
 
-  /** The TID of its holder, or 0. */
-  holder(): number {
-    return holderOf(Atomics.load(this.place.i32, this.place.at + WORD))
+  tryLockHere(): boolean {
+    return this.tryLock(currentOwner())
   }
 
   tryLock(owner: LockOwner): boolean {
-    const result = this.realOf(owner).tryLock(owner)
-    return result !== -EBUSY && this.took(result, 'lock')
+    if (Atomics.load(this.place.i32, this.place.at) !== 0) throw disposedError('lock')
+    return this.isTaken(this.lockOf(owner).tryLock(owner))
   }
 
-  /** As tryLock, for one who would wait: it looks on for a moment where that may help. */
-  tryLockSoon(owner: LockOwner): boolean {
-    const real = this.realOf(owner)
-    if (!(real instanceof HandoffMutex)) return false
-    const result = real.tryLockSoon(owner)
-    return result !== -EBUSY && this.took(result, 'lock')
+  tryLockSoon(_owner: LockOwner, _blocks: boolean): boolean {
+    return false
   }
 
-  lockSync(owner: LockOwner, options: WaitOptions | undefined, long: LongWait | null = null): boolean {
-    return this.took(this.real().lockSync(owner, limitOf(options), long), 'lockSync')
-  }
-
-  async lockAsync(owner: LockOwner, options: WaitOptions | undefined): Promise<boolean> {
-    const result = await this.real().lockAsync(owner, limitOf(options), options?.signal)
-    return this.took(result, 'lockAsync')
-  }
-
-  /** `owner` is the coroutine's, where it is one of a schedule and not a task. */
+  /** `owner` is that of the task, or of a coroutine of a schedule. */
   *lockTask(
+    what: string,
     owner: LockOwner,
     options: WaitOptions | undefined,
-    long: LongWait | null = null,
+    long: LongWait | null,
   ): Generator<number, boolean, unknown> {
     const task = currentTask()
     const timeout = limitOf(options)
     if (task !== null) {
-      const result = yield* this.real().lockTask(task, timeout, options?.signal, long)
+      const result = yield* this.here().lock.lockTask(task, timeout, options?.signal, long)
       if (result === -EINTR) options?.signal?.throwIfAborted()
-      return this.took(result, 'lock')
+      return this.took(result, what)
     }
     const giveUp = new AbortController()
     const signal =
       options?.signal === undefined ? giveUp.signal : AbortSignal.any([giveUp.signal, options.signal])
-    const locking = this.real().lockAsync(owner, timeout, signal)
+    const locking = this.here().lock.lockAsync(owner, timeout, signal)
     let settled = false
     try {
       const result = yield* waitForPromise(locking)
       settled = true
-      return this.took(result, 'lock')
+      return this.took(result, what)
     } finally {
-      // Thrown into: whatever it gets after that, it gives back.
+      // Thrown into: if it gets the lock after that, it unlocks.
       if (!settled) {
         giveUp.abort()
         locking.then(
           result => {
-            if (result === 0 || result === -EOWNERDEAD) this.real().unlock(owner)
+            if (result === 0 || result === -EOWNERDEAD) this.here().lock.unlock(owner)
           },
           () => undefined,
         )
@@ -137,52 +104,24 @@ export class LockEngine {
     }
   }
 
-  unlock(owner: LockOwner): void {
-    const result = this.realOf(owner).unlock(owner)
-    if (result === 0) return
-    throw new SyncError('ERR_HEDDLE_NOT_HELD', `unlock: the caller does not hold the mutex (${-result})`)
+  lockSync(what: string, owner: LockOwner, options: WaitOptions | undefined, long: LongWait | null): boolean {
+    return this.took(this.lockOf(owner).lockSync(owner, limitOf(options), long), what)
   }
 
-  /** The word that its waiters are queued at. */
-  get target(): FutexWord {
-    return this.here().word
+  async lockAsync(what: string, owner: LockOwner, options: WaitOptions | undefined): Promise<boolean> {
+    return this.took(await this.lockOf(owner).lockAsync(owner, limitOf(options), options?.signal), what)
   }
 
-  /** Whoever waits lends its priority: its queue takes waiters with their owners, and gives them the lock. */
-  get inherits(): boolean {
-    return (this.kind & PI) !== 0
+  unlockHere(): boolean {
+    return this.unlock(currentOwner())
   }
 
-  /** The lock was given to this owner as it waited at a condition. */
-  granted(owner: LockOwner): void {
-    const real = this.real()
-    if (real instanceof WordMutex) this.took(real.granted(owner), 'wait')
-  }
-
-  /**
-   * Its holder was woken as the first of those who had been moved from a condition to the word: unlocking
-   * wakes the next of them, though nobody has said in the word that it waits.
-   */
-  wakesNext(): void {
-    const { word, futexes } = this.here()
-    const { i32 } = futexes.context
-    if (Atomics.load(i32, word.sharedBucket + Bucket.waiters) > 0)
-      Atomics.or(word.i32, word.index, FUTEX_WAITERS)
-  }
-
-  /** One who was woken so does not take the lock: the next is woken in its place. */
-  passOn(): void {
-    const { word, futexes } = this.here()
-    wake(futexes.context, word, true, 1, MATCH_ANY)
-  }
-
-  /** False: it is not this owner's. */
-  unlockIfHeld(owner: LockOwner): boolean {
-    return this.realOf(owner).unlock(owner) === 0
+  unlock(owner: LockOwner): boolean {
+    return this.holder() === owner.tid && this.lockOf(owner).unlock(owner) === 0
   }
 
   makeConsistent(owner: LockOwner): void {
-    if (this.real().makeConsistent(owner) < 0) {
+    if (this.lockOf(owner).makeConsistent(owner) < 0) {
       throw new SyncError(
         'ERR_HEDDLE_NOT_HELD',
         'makeConsistent: the caller does not hold the mutex, or no owner has died with it',
@@ -191,7 +130,77 @@ export class LockEngine {
     this.ownerDied = false
   }
 
-  /** True: it has the lock. False: the time was over. */
+  aim({ i32 }: FutexContext, waiter: number, owner: LockOwner): void {
+    const { word } = this.here()
+    i32[waiter + Waiter.target] = word.mapped.backing
+    i32[waiter + Waiter.targetIndex] = word.index
+    i32[waiter + Waiter.who] = owner.record
+    if (this.inherits) i32[waiter + Waiter.pi] = PI_REQUEUE
+  }
+
+  /** A thread that cannot see the word made the waiter the holder: the waiter writes it. */
+  wokenAt({ i32 }: FutexContext, waiter: number, { tid }: LockOwner): void {
+    if (i32[waiter + Waiter.pi] !== PI_UNWRITTEN) return
+    const { word } = this.here()
+    writeOwner(word.i32, word.index, tid)
+  }
+
+  /** True: the notifier or the unlocker gave it the lock while it slept. */
+  tryRelock(owner: LockOwner): boolean {
+    return this.inherits && this.holder() === owner.tid && this.took(this.here().lock.granted(owner), 'wait')
+  }
+
+  /** The waiters that a notifier moved to the word have not set the flag that makes the unlocker wake them. */
+  relocked(): void {
+    if (this.inherits) return
+    const { word, futexes } = this.here()
+    if (Atomics.load(futexes.context.i32, word.sharedBucket + Bucket.waiters) > 0)
+      Atomics.or(word.i32, word.index, FUTEX_WAITERS)
+  }
+
+  passOn(): void {
+    if (this.inherits) return
+    const { word, futexes } = this.here()
+    wake(futexes.context, word, true, 1, MATCH_ANY)
+  }
+
+  /**
+   * From here on this thread sees the word. If a receiver dies with the lock, the thread that recovers (the
+   * one that booted the kernel) has to write there.
+   */
+  announce(): void {
+    this.here()
+  }
+
+  dispose(): void {
+    if (this.holder() !== 0) throw new SyncError('ERR_HEDDLE_BUSY', 'dispose: the mutex is held')
+    disposeWord(this.place)
+  }
+
+  protected make(futexes: Futexes, word: FutexWord): OwnedLock {
+    return new WordMutex(futexes, word, this.kind)
+  }
+
+  /** The lock for this owner, which is on this thread. */
+  protected lockOf(owner: LockOwner): OwnedLock {
+    const { lastLock } = this
+    if (owner === this.lastOwner && lastLock !== null) return lastLock
+    const { lock } = this.here()
+    this.lastOwner = owner
+    this.lastLock = lock
+    return lock
+  }
+
+  /** The result of an attempt. False: another owner has the lock. */
+  protected isTaken(result: number): boolean {
+    return result !== -EBUSY && this.took(result, 'lock')
+  }
+
+  private get inherits(): boolean {
+    return (this.kind & PI) !== 0
+  }
+
+  /** True: the owner has the lock. False: the time is over. */
   private took(result: number, what: string): boolean {
     if (result === 0) {
       if (this.ownerDied) this.ownerDied = false
@@ -200,77 +209,18 @@ export class LockEngine {
     if (result === -ETIMEDOUT) return false
     this.ownerDied = result === -EOWNERDEAD
     if (!this.ownerDied) throw lockError(result, what)
-    // However often the dead one had locked it.
+    // The dead holder may have locked it several times.
     this.place.i32[this.place.at + EXTRA] = 0
     return true
   }
 
-  private realOf(owner: LockOwner): RealMutex {
-    const { lastReal } = this
-    if (owner === this.lastOwner && lastReal !== null) return lastReal
-    const real = this.real()
-    this.lastOwner = owner
-    this.lastReal = real
-    return real
-  }
-
-  private real(): RealMutex {
-    return this.here().real
-  }
-
-  private here(): NonNullable<LockEngine['known']> {
+  private here(): NonNullable<FutexLock['opened']> {
     const { futexes } = ambient()
-    if (this.known?.futexes !== futexes) {
-      const word = this.word(futexes)
-      this.known = { futexes, word, real: this.make(futexes, word) }
+    if (this.opened?.futexes !== futexes) {
+      const word = mappedWord(futexes, this.place)
+      this.opened = { futexes, word, lock: this.make(futexes, word) }
     }
-    return this.known
-  }
-
-  private make(futexes: Futexes, word: FutexWord): RealMutex {
-    const handoff = this.protocol === 'handoff' ? (here.view?.handoff ?? null) : null
-    const real = new WordMutex(futexes, word, this.kind, handoff !== null)
-    if (handoff === null) return real
-    return new HandoffMutex(real, handoff, lockTag(word.mapped.backing, word.index))
-  }
-
-  private word(futexes: Futexes): FutexWord {
-    const { i32, at } = this.place
-    const { context, space } = futexes
-    const tag = domainTag(context)
-    const handles = new Float64Array(i32.buffer, (at + HANDLES) * 4, 2)
-    for (;;) {
-      const seen = Atomics.load(i32, at + CLAIM)
-      if (seen === tag) break
-      const isClaimed = seen < CLAIMED
-      if (seen === 0 || (isClaimed && awaitOwner(context, i32, at + CLAIM, seen, CLAIMED - seen))) {
-        const mine = CLAIMED - futexes.self.tid
-        if (Atomics.compareExchange(i32, at + CLAIM, seen, mine) === seen) this.map(space, handles, mine, tag)
-      } else if (!isClaimed) {
-        throw new SyncError(
-          'ERR_HEDDLE_DOMAIN',
-          'the mutex belongs to another domain, or has been disposed of',
-        )
-      }
-    }
-    const own = { mapping: handles[0], backing: handles[1] }
-    const known = space.findBuffer(viewOf(i32.buffer).buffer)
-    const mapped = known?.handles.mapping === own.mapping ? known : space.adopt(i32.buffer, own)
-    return mapped.word(context, at + WORD)
-  }
-
-  /** This thread has claimed it. Without room for a mapping, the next may try. */
-  private map(space: AddressSpace, handles: Float64Array, mine: number, tag: number): void {
-    const { i32, at } = this.place
-    let isMapped = false
-    try {
-      const mapped = space.findBuffer(i32.buffer) ?? space.map(i32.buffer)
-      handles[0] = mapped.handles.mapping
-      handles[1] = mapped.handles.backing
-      isMapped = true
-    } finally {
-      Atomics.compareExchange(i32, at + CLAIM, mine, isMapped ? tag : 0)
-    }
+    return this.opened
   }
 }
 

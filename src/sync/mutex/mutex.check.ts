@@ -1,7 +1,7 @@
 import { assert } from '../../arena/assert.ts'
 import { check, type Setup } from '../../checker/check.ts'
 import { BOUNDED, CheckedThreads, DIES, each, NONE, ONE } from '../../../testing/sync/checksetup.ts'
-import { DEMANDS, type LockWait, takeWord, TID_MASK } from './parkinglock.ts'
+import { DEMANDS, LockWait, type ParkingLock, takeWord, TID_MASK } from './parkinglock.ts'
 import { Mutex } from './mutex.ts'
 
 type Doing = 'locks' | 'tries' | 'waits' | 'is late' | 'is cancelled'
@@ -15,7 +15,7 @@ function handedOn(others: readonly Doing[], options: { mortal?: number; demands?
   return () => {
     const count = others.length + 1
     const threads = new CheckedThreads(count, options.mortal !== undefined)
-    const { view, tids } = threads
+    const { view, tids, owners } = threads
     const mutexes = each(count, () => new Mutex({ view }))
     threads.keep(mutexes.map(({ queue }) => queue))
     assert(takeWord(mutexes[0], tids[0]), 'it is free at first')
@@ -31,7 +31,7 @@ function handedOn(others: readonly Doing[], options: { mortal?: number; demands?
       mutexes[id].unlock()
     }
     const waitOf = (id: number): LockWait => {
-      const wait = mutexes[id].waitFor('lock', tids[id])
+      const wait = new LockWait('lock', mutexes[id].core as ParkingLock, tids[id], null)
       // As one that has lost before: it is to be handed the lock.
       if (options.demands === true) Object.assign(wait, { losses: 4 })
       assert(((wait.bits() & DEMANDS) !== 0) === (options.demands === true), 'it demands the lock')
@@ -66,7 +66,7 @@ function handedOn(others: readonly Doing[], options: { mortal?: number; demands?
       final({ results, crashed }) {
         // Beside a recovery nobody lets go, which would be one more than can be explored to the end: it is
         // done now.
-        if (options.mortal !== undefined && inside > 0) mutexes[inside].unlockAs(tids[inside])
+        if (options.mortal !== undefined && inside > 0) mutexes[inside].unlockAs(owners[inside])
         const holder = Atomics.load(view, 0) & TID_MASK
         const dead = crashed.length > 0 ? tids[crashed[0]] : 0
         assert(holder === 0 || holder === dead, 'nobody who lives holds it at the end')

@@ -1,20 +1,16 @@
-import { checkOptions, type Kinds } from '../../coroutine/core/knownoptions.ts'
-import { pause } from '../../arena/sync/pause.ts'
 import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
+import { checkOptions, type Kinds } from '../../coroutine/core/knownoptions.ts'
 import { runnerOrNull } from '../../coroutine/core/runner.ts'
 import { ambient } from '../../futex/core/ambient.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import type { LockOwner } from '../../futex/core/owner.ts'
-import type { FutexWord } from '../../futex/core/space.ts'
 import { defaultProtocol } from '../../handoff/protocol.ts'
-import { asyncOwner, asyncOwnerOf, returnOwner } from '../wait/asyncowner.ts'
-import { disposedError, SyncError } from '../wait/errors.ts'
-import { ENGINE_WORDS, LockEngine, type Protocol } from './futexlock.ts'
-import { LockWait, NOBODY, passOn, releaseWord, takeWord, TID_MASK } from './parkinglock.ts'
 import { HolderWatch, type WatchedLock } from '../debug/longwait.ts'
 import { observer, tellMade } from '../debug/observer.ts'
+import { asyncOwner, asyncOwnerOf, returnOwner } from '../wait/asyncowner.ts'
 import { currentOwner, currentTid, refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
+import { disposedError, SyncError } from '../wait/errors.ts'
 import {
   EXTRA,
   handleOf,
@@ -25,33 +21,27 @@ import {
   placeKinds,
   PLACE_WORDS,
   type SyncHandle,
-  HAS_WAITERS,
 } from '../wait/place.ts'
 import { ParkingQueue } from '../wait/queue.ts'
+import { blockingMethods, checkWait, Finished, timedOut, type WaitOptions } from '../wait/waiting.ts'
+import { FutexLock } from './futexlock.ts'
+import { HandoffLock } from './handofflock.ts'
+import type { LockCore, Protocol } from './lockcore.ts'
 import { UnlockToken } from './locktoken.ts'
-import {
-  blockingMethods,
-  checkWait,
-  WAIT_SPINS,
-  Finished,
-  timedOut,
-  waitAsync,
-  type WaitOptions,
-  waitSync,
-  waitTask,
-} from '../wait/waiting.ts'
+import { MAPPED_LOCK_WORDS } from './mappedword.ts'
+import { NOBODY, ParkingLock } from './parkinglock.ts'
 
 export interface MutexOptions extends OwnPlace {
   /**
-   * 'inherit': who waits lends its priority to the holder. 'handoff': contended, it is handed over by the
-   * scheduler's policy.
+   * 'inherit': a waiter lends its priority to the holder. 'handoff': when it is contended, the scheduler's
+   * policy decides which task gets it next.
    */
   readonly protocol?: Protocol | undefined
-  /** If its holder dies, the next gets the lock and is told: `ownerDied`. */
+  /** If the holder dies, the next owner gets the lock and learns of the death: `ownerDied`. */
   readonly robust?: boolean | undefined
   /**
-   * What its own holder is told who locks it again: nothing, and it waits for itself; that it may; or an
-   * error.
+   * What happens when the holder locks the mutex again: it deadlocks (`normal`), it succeeds (`recursive`), or
+   * it throws (`errorcheck`).
    */
   readonly type?: 'normal' | 'recursive' | 'errorcheck' | undefined
   /** For messages and for `locks()`. */
@@ -67,31 +57,29 @@ const mutexKinds: Kinds<MutexOptions> = {
 }
 
 /**
- * Mutual exclusion between tasks, threads and promises. Free and uncontended, locking is one compare-exchange
- * and so is unlocking. States of the word: parkinglock.ts.
+ * Mutual exclusion between tasks, threads and promises. Without contention, locking is one compare-exchange
+ * and so is unlocking. The lock itself is its core (lockcore.ts).
  */
 export class Mutex implements Place, WatchedLock {
   /** @internal For reports. */
   readonly kind = 'mutex'
   /** With a protocol, or robust, `engineWords`. */
   static readonly words: number = PLACE_WORDS
-  static readonly engineWords: number = ENGINE_WORDS
+  static readonly engineWords: number = MAPPED_LOCK_WORDS
 
   readonly i32: Int32Array<SharedArrayBuffer>
   readonly at: number
-  /** @internal */
-  heldSince = 0
   readonly protocol: Protocol
   readonly robust: boolean
   readonly type: 'normal' | 'recursive' | 'errorcheck'
   readonly name: string | undefined
   /** @internal */
   readonly queue: ParkingQueue
+  /** @internal */
+  readonly core: LockCore
   private readonly token: UnlockToken
   private readonly finished: Finished<UnlockToken>
   private readonly reentrant: boolean
-  private readonly inherits: boolean
-  private readonly engine: LockEngine | null
 
   constructor(options: MutexOptions = {}) {
     checkOptions('new Mutex(options)', options, mutexKinds)
@@ -103,18 +91,19 @@ export class Mutex implements Place, WatchedLock {
     if (type !== 'normal' && type !== 'recursive' && type !== 'errorcheck') {
       throw new TypeError(`new Mutex({ type: ${String(type)} }): give 'normal', 'recursive' or 'errorcheck'`)
     }
-    const keepsQueue = protocol !== 'none' || robust
-    const { i32, at } = placeFor('Mutex', keepsQueue ? ENGINE_WORDS : PLACE_WORDS, options)
+    const parks = protocol === 'none' && !robust
+    const { i32, at } = placeFor('Mutex', parks ? PLACE_WORDS : MAPPED_LOCK_WORDS, options)
     this.i32 = i32
     this.at = at
     this.protocol = protocol
     this.robust = robust
     this.type = type
     this.name = name
-    this.engine = keepsQueue ? new LockEngine({ i32, at }, protocol, robust) : null
     this.reentrant = type === 'recursive'
-    this.inherits = protocol === 'inherit'
     this.queue = new ParkingQueue(this)
+    if (parks) this.core = new ParkingLock(this, this.queue)
+    else if (protocol === 'handoff') this.core = new HandoffLock(this, protocol, robust)
+    else this.core = new FutexLock(this, protocol, robust)
     this.token = new UnlockToken(this, null, true)
     this.finished = new Finished(this.token)
     tellMade()
@@ -122,7 +111,7 @@ export class Mutex implements Place, WatchedLock {
 
   /** For `postMessage`; the receiver calls `Mutex.from`. */
   get handle(): SyncHandle {
-    this.engine?.announce()
+    this.core.announce()
     return handleOf('Mutex', this, {
       type: this.type,
       name: this.name,
@@ -140,19 +129,12 @@ export class Mutex implements Place, WatchedLock {
   lock(options?: WaitOptions): Blocking<UnlockToken> {
     if (!facesOpen()) refuseOutsideTask('lock')
     if (options !== undefined) checkWait(options)
-    if (this.engine !== null) {
+    if (!this.core.tryLockHere()) {
       const owner = currentOwner()
-      if (!this.tryEngine(this.engine, owner) && !this.engine.tryLockSoon(owner)) {
-        return toRun('lock', this.lockSlowly('lock', owner.tid, options)) as Blocking<UnlockToken>
-      }
-      if (observer !== null) this.tellAcquired(owner.tid)
-      return this.finished as unknown as Blocking<UnlockToken>
+      if (!this.lockAgain(owner) && !this.core.tryLockSoon(owner, false))
+        return toRun('lock', this.lockSlowly('lock', owner, options)) as Blocking<UnlockToken>
     }
-    const tid = currentTid()
-    if (Atomics.compareExchange(this.i32, this.at, 0, tid) !== 0 && !this.attempt(tid)) {
-      return toRun('lock', this.lockSlowly('lock', tid, options)) as Blocking<UnlockToken>
-    }
-    if (observer !== null) this.tellAcquired(tid)
+    if (observer !== null) this.tellAcquired(currentOwner())
     return this.finished as unknown as Blocking<UnlockToken>
   }
 
@@ -160,14 +142,12 @@ export class Mutex implements Place, WatchedLock {
   lockSync(options?: WaitOptions): UnlockToken {
     if (runnerOrNull() !== null) refuseInTask('lock')
     if (options !== undefined) checkWait(options)
-    const tid = currentTid()
-    if (
-      this.engine !== null ||
-      (Atomics.compareExchange(this.i32, this.at, 0, tid) !== 0 && !this.attempt(tid))
-    ) {
-      if (!this.blockFor('lock', tid, options)) throw timedOut('lockSync', options)
+    if (!this.core.tryLockHere()) {
+      const owner = currentOwner()
+      if (!this.lockAgain(owner) && !this.blockFor('lock', owner, options))
+        throw timedOut('lockSync', options)
     }
-    if (observer !== null) this.tellAcquired(tid)
+    if (observer !== null) this.tellAcquired(currentOwner())
     return this.token
   }
 
@@ -180,15 +160,12 @@ export class Mutex implements Place, WatchedLock {
 
   /** The lock if it is free now, else null. */
   tryLock(): UnlockToken | null {
-    const tid = currentTid()
-    if (this.engine !== null) {
-      if (!this.tryEngine(this.engine, currentOwner())) return null
-    } else if (Atomics.compareExchange(this.i32, this.at, 0, tid) !== 0 && !this.attempt(tid)) return null
-    if (observer !== null) this.tellAcquired(tid)
+    if (!this.core.tryLockHere() && !this.lockAgain(currentOwner())) return null
+    if (observer !== null) this.tellAcquired(currentOwner())
     return this.token
   }
 
-  /** In a task: the lock if it can be had within `timeout` milliseconds, else null. */
+  /** In a task: the lock, or null if it is still held after `timeout` milliseconds. */
   lockIfAvailable(timeout = 0, options?: Pick<WaitOptions, 'signal'>): Blocking<UnlockToken | null> {
     if (!facesOpen()) refuseOutsideTask('lockIfAvailable')
     checkWait({ ...options, timeout })
@@ -196,11 +173,8 @@ export class Mutex implements Place, WatchedLock {
     if (token !== null || timeout === 0) {
       return (token === null ? NOT_AVAILABLE : this.finished) as unknown as Blocking<UnlockToken | null>
     }
-    const within = { ...options, timeout }
-    return toRun(
-      'lockIfAvailable',
-      this.lockSlowly('lockIfAvailable', currentTid(), within),
-    ) as Blocking<UnlockToken | null>
+    const waiting = this.lockSlowly('lockIfAvailable', currentOwner(), { ...options, timeout })
+    return toRun('lockIfAvailable', waiting) as Blocking<UnlockToken | null>
   }
 
   lockIfAvailableSync(timeout = 0, options?: Pick<WaitOptions, 'signal'>): UnlockToken | null {
@@ -208,9 +182,9 @@ export class Mutex implements Place, WatchedLock {
     checkWait({ ...options, timeout })
     const token = this.tryLock()
     if (token !== null || timeout === 0) return token
-    const tid = currentTid()
-    if (!this.blockFor('lockIfAvailable', tid, { ...options, timeout })) return null
-    if (observer !== null) this.tellAcquired(tid)
+    const owner = currentOwner()
+    if (!this.blockFor('lockIfAvailable', owner, { ...options, timeout })) return null
+    if (observer !== null) this.tellAcquired(owner)
     return this.token
   }
 
@@ -218,97 +192,63 @@ export class Mutex implements Place, WatchedLock {
     return this.awaitLock({ ...options, timeout })
   }
 
-  /** Only its holder may. In async code prefer the token's `unlock`. */
+  /** Only the holder may unlock. In async code prefer the token's `unlock`. */
   unlock(): void {
-    if (this.engine !== null && !this.reentrant) {
-      this.unlockEngine(this.engine, currentOwner())
-      return
-    }
-    const tid = currentTid()
-    if (observer !== null) observer.released(this, tid)
-    if (this.engine === null && !this.reentrant && this.letGo(tid)) return
-    this.unlockAs(tid)
+    if (observer !== null) observer.released(this, currentTid())
+    if (this.reentrant || !this.core.unlockHere()) this.unlockAs(currentOwner())
   }
 
-  /** Whether someone holds it, as of now. */
+  /** Whether it is held now. */
   get locked(): boolean {
-    const owner = this.holder()
-    return owner !== 0 && owner !== NOBODY
+    const holder = this.holder()
+    return holder !== 0 && holder !== NOBODY
   }
 
   /**
-   * The mutex is robust, its last holder died with it, and what it guards may be half-changed: mend it, and
-   * call `makeConsistent`.
+   * The mutex is robust, its last holder died with it, and the data that it guards may be half changed: repair
+   * the data, and call `makeConsistent`.
    */
   get ownerDied(): boolean {
-    return this.engine?.ownerDied ?? false
+    return this.core.ownerDied
   }
 
   /**
-   * What the mutex guards is whole again. Unlocked without, a mutex whose holder died is lost for everyone.
+   * The data that the mutex guards is consistent again. If the holder unlocks without this call after a death,
+   * no thread can lock the mutex any more.
    */
   makeConsistent(): void {
-    if (this.engine === null)
-      throw new SyncError('ERR_HEDDLE_NOT_HELD', 'makeConsistent: the mutex is not robust')
-    this.engine.makeConsistent(asyncOwnerOf(this.holder()) ?? currentOwner())
+    this.core.makeConsistent(asyncOwnerOf(this.holder()) ?? currentOwner())
   }
 
-  /** Nobody may use it from here on, on any thread. It must be free. */
+  /** No thread may use it from here on. It must be free. */
   [Symbol.dispose](): void {
-    if (this.engine !== null && this.locked) {
-      throw new SyncError('ERR_HEDDLE_BUSY', 'dispose: the mutex is held')
-    }
-    const before = Atomics.compareExchange(this.i32, this.at, 0, HAS_WAITERS | NOBODY)
-    if (before === 0 || (before & TID_MASK) === NOBODY) return
-    throw new SyncError('ERR_HEDDLE_BUSY', 'dispose: the mutex is held, or someone waits for it')
+    this.core.dispose()
   }
 
-  /** @internal Without waiting. */
-  attempt(tid: number): boolean {
-    if (takeWord(this, tid)) return true
-    const owner = Atomics.load(this.i32, this.at) & TID_MASK
-    if (owner === NOBODY) throw disposedError('lock')
-    return owner === tid && this.again()
-  }
-
-  /** Its holder locks it once more. */
-  private again(): boolean {
+  /** The holder locks it once more. False: the caller has to wait. */
+  private lockAgain({ tid }: LockOwner): boolean {
+    if (this.type === 'normal' || this.core.holder() !== tid) return false
     if (this.reentrant) {
       this.i32[this.at + EXTRA]++
       return true
     }
-    if (this.type === 'errorcheck') {
-      throw new SyncError(
-        'ERR_HEDDLE_DEADLOCK',
-        `lock: the caller holds ${this.describe()} already, and would wait for itself`,
-      )
-    }
-    return false
+    throw new SyncError(
+      'ERR_HEDDLE_DEADLOCK',
+      `lock: the caller holds ${this.describe()} already, and would wait for itself`,
+    )
   }
 
-  /** @internal False: it is not the caller's. */
+  /** @internal False: the caller does not hold it. */
   unlockIfHeld(): boolean {
-    if (this.reentrant) {
-      const tid = currentTid()
-      const held = this.isHeldBy(tid)
-      if (held) this.unlock()
-      return held
-    }
-    if (this.engine !== null) {
-      const owner = currentOwner()
-      if (observer !== null && this.isHeldBy(owner.tid)) observer.released(this, owner.tid)
-      return this.engine.unlockIfHeld(owner)
-    }
-    const tid = currentTid()
-    if (observer === null && this.letGo(tid)) return true
-    if (!this.isHeldBy(tid)) return false
-    this.unlock()
-    return true
+    if (!this.reentrant && observer === null) return this.core.unlockHere()
+    const isHeld = this.isHeldBy(currentTid())
+    if (isHeld) this.unlock()
+    return isHeld
   }
 
   /** @internal */
   isHeldBy(tid: number): boolean {
-    return this.holder() === tid
+    return this.core.holder() === tid
   }
 
   /** @internal */
@@ -327,123 +267,59 @@ export class Mutex implements Place, WatchedLock {
     else this.unlockAsync(owner)
   }
 
-  /** From [2]. Whoever has it next through this object may not have waited for it. */
-  private letGo(tid: number): boolean {
-    if (Atomics.compareExchange(this.i32, this.at, tid, 0) !== tid) return false
-    this.heldSince = 0
-    return true
-  }
-
-  /** @internal From [2] or [3]; `tid` must be its holder. */
-  unlockAs(tid: number): void {
-    const { i32, at } = this
-    const owner = this.holder()
-    if (owner !== tid) {
-      const flow = asyncOwnerOf(owner)
-      if (flow === undefined) throw this.notHeld('unlock', owner)
+  /** @internal Throws unless this owner, or async code of this thread, is the holder. */
+  unlockAs(owner: LockOwner): void {
+    const holder = this.core.holder()
+    if (holder !== owner.tid) {
+      const flow = asyncOwnerOf(holder)
+      if (flow === undefined) throw this.notHeld('unlock', holder)
       this.unlockAsync(flow)
-      return
-    }
-    if (this.reentrant && i32[at + EXTRA] > 0) i32[at + EXTRA]--
-    else if (this.engine !== null) this.engine.unlock(asyncOwnerOf(tid) ?? currentOwner())
-    else if (!this.letGo(tid)) releaseWord(ambient().futexes.context, this, this.queue)
+    } else if (this.reentrant && this.i32[this.at + EXTRA] > 0) this.i32[this.at + EXTRA]--
+    else if (!this.core.unlock(owner)) throw this.notHeld('unlock')
   }
 
   /**
-   * @internal Lets go however often it was locked, for a wait at a condition. Returns what `relocked` needs.
+   * @internal Unlocks it however often it was locked, for a wait at a condition. Returns the depth that
+   * `relocked` restores.
    */
-  unlockWholly(tid: number): number {
+  unlockWholly(owner: LockOwner): number {
     const depth = this.i32[this.at + EXTRA]
-    if (observer !== null) for (let hold = 0; hold <= depth; hold++) observer.released(this, tid)
+    if (observer !== null) for (let hold = 0; hold <= depth; hold++) observer.released(this, owner.tid)
     if (this.reentrant) this.i32[this.at + EXTRA] = 0
-    this.unlockAs(tid)
+    this.unlockAs(owner)
     return depth
   }
 
-  /** @internal */
-  relocked(depth: number): void {
-    if (this.reentrant) this.i32[this.at + EXTRA] = depth
-    if (observer !== null) for (let hold = 0; hold <= depth; hold++) this.tellAcquired(this.holder())
-  }
-
-  /** @internal Whether its waiters are on `queue`, and others may be moved there. */
-  get movesWaiters(): boolean {
-    return this.engine === null
-  }
-
-  /**
-   * @internal The word that those who were notified at a condition are moved to, where the mutex keeps its
-   * own queue.
-   */
-  get target(): { readonly word: FutexWord; readonly inherits: boolean } | null {
-    return this.engine === null ? null : { word: this.engine.target, inherits: this.engine.inherits }
-  }
-
-  /** @internal One who was notified does not come back to the mutex: its turn is another's. */
-  passOnTurn(): void {
-    if (this.engine?.inherits === false) this.engine.passOn()
-  }
-
-  /** A wait at a condition ended with the lock: it was given it. */
-  private isGranted(engine: LockEngine, owner: LockOwner): boolean {
-    if (!engine.inherits || engine.holder() !== owner.tid) return false
-    engine.granted(owner)
-    return true
-  }
-
-  /** @internal After a wait at a condition: the lock again, whatever it takes. */
-  *reacquire(tid: number): Generator<number, void, unknown> {
-    const { engine } = this
-    if (engine !== null) {
-      const owner = currentOwner()
-      if (this.isGranted(engine, owner)) return
-      const long = HolderWatch.of(tid, this)
-      try {
-        yield* engine.lockTask(owner, undefined, long)
-      } finally {
-        long.end(ambient().futexes.context)
-      }
-      if (!engine.inherits) engine.wakesNext()
-      return
-    }
-    if (takeWord(this, tid)) return
-    const long = HolderWatch.of(tid, this)
+  /** @internal After a wait at a condition: waits until it has the lock again. */
+  *reacquire(owner: LockOwner): Generator<number, void, unknown> {
+    if (this.core.tryRelock(owner)) return
+    const long = HolderWatch.of(owner.tid, this)
     try {
-      yield* waitTask(this.waitFor('wait', tid, long), undefined)
-    } catch (thrown) {
-      // It may have been woken, at the condition, to take the lock.
-      passOn(ambient().futexes.context, this, this.queue)
-      throw thrown
+      yield* this.core.lockTask('wait', owner, undefined, long)
     } finally {
       long.end(ambient().futexes.context)
     }
+    this.core.relocked()
   }
 
   /** @internal */
-  reacquireSync(tid: number): void {
-    const { engine } = this
-    if (engine !== null) {
-      const owner = currentOwner()
-      if (this.isGranted(engine, owner)) return
-      engine.lockSync(owner, undefined)
-      if (!engine.inherits) engine.wakesNext()
-    } else if (!takeWord(this, tid)) waitSync(this.waitFor('wait', tid), undefined)
+  reacquireSync(owner: LockOwner): void {
+    if (this.core.tryRelock(owner)) return
+    this.core.lockSync('wait', owner, undefined, null)
+    this.core.relocked()
   }
 
   /** @internal */
-  async reacquireAsync(tid: number): Promise<void> {
-    const { engine } = this
-    if (engine !== null) {
-      const owner = asyncOwnerOf(tid) ?? currentOwner()
-      if (this.isGranted(engine, owner)) return
-      await engine.lockAsync(owner, undefined)
-      if (!engine.inherits) engine.wakesNext()
-    } else if (!takeWord(this, tid)) await waitAsync(this.waitFor('wait', tid), undefined)
+  async reacquireAsync(owner: LockOwner): Promise<void> {
+    if (this.core.tryRelock(owner)) return
+    await this.core.lockAsync('wait', owner, undefined)
+    this.core.relocked()
   }
 
   /** @internal */
-  waitFor(what: string, tid: number, long: HolderWatch | null = null): LockWait {
-    return new LockWait(what, this, this.queue, tid, long)
+  relocked(owner: LockOwner, depth: number): void {
+    if (this.reentrant) this.i32[this.at + EXTRA] = depth
+    if (observer !== null) for (let hold = 0; hold <= depth; hold++) this.tellAcquired(owner)
   }
 
   /** @internal */
@@ -457,130 +333,89 @@ export class Mutex implements Place, WatchedLock {
   }
 
   /** @internal */
-  notHeld(what: string, owner: number = this.holder()): SyncError {
-    if (owner === NOBODY) return disposedError(what)
-    const why = owner === 0 ? 'is not locked' : `is held by ${owner}, and the caller is ${currentTid()}`
+  notHeld(what: string, holder: number = this.holder()): SyncError {
+    if (holder === NOBODY) return disposedError(what)
+    const why = holder === 0 ? 'is not locked' : `is held by ${holder}, and the caller is ${currentTid()}`
     return new SyncError('ERR_HEDDLE_NOT_HELD', `${what}: ${this.describe()} ${why}`)
   }
 
+  /** @internal The TID of its holder, or 0. */
+  holder(): number {
+    return this.core.holder()
+  }
+
   private unlockAsync(owner: LockOwner): void {
-    const { tid } = owner
-    if (observer !== null) observer.released(this, tid)
-    if (this.engine !== null) this.engine.unlock(owner)
-    else if (!this.letGo(tid)) releaseWord(ambient().futexes.context, this, this.queue)
+    if (observer !== null) observer.released(this, owner.tid)
+    if (!this.core.unlock(owner)) throw this.notHeld('unlock')
     returnOwner(owner)
   }
 
-  /** The rest of `lock` and of `lockIfAvailable`: only the latter ends with null when the time is over. */
+  /** The slow path of `lock` and of `lockIfAvailable`: only the latter returns null when the time is over. */
   private *lockSlowly(
     what: 'lock' | 'lockIfAvailable',
-    tid: number,
+    owner: LockOwner,
     options: WaitOptions | undefined,
   ): Generator<number, UnlockToken | null, unknown> {
-    const { engine } = this
-    if (observer !== null) this.tellWaits(tid)
-    let held = false
-    const long = HolderWatch.of(tid, this)
+    if (observer !== null) this.tellWaits(owner)
+    let isHeld = false
+    const long = HolderWatch.of(owner.tid, this)
     try {
-      held =
-        engine === null
-          ? yield* waitTask(this.waitFor(what, tid, long), options)
-          : yield* engine.lockTask(currentOwner(), options, long)
+      isHeld = yield* this.core.lockTask(what, owner, options, long)
     } finally {
       long.end(ambient().futexes.context)
-      if (observer !== null) observer.waited(this, tid)
+      if (observer !== null) observer.waited(this, owner.tid)
     }
-    if (held) {
-      if (observer !== null) this.tellAcquired(tid)
+    if (isHeld) {
+      if (observer !== null) this.tellAcquired(owner)
       return this.token
     }
     if (what === 'lock') throw timedOut(what, options)
     return null
   }
 
-  /** Recursion and the error of it, before the engine, which knows neither. */
-  private tryEngine(engine: LockEngine, owner: LockOwner): boolean {
-    if (Atomics.load(this.i32, this.at) !== 0) throw disposedError('lock')
-    // One that inherits says itself that its holder would wait for itself: it is asked second.
-    if (!this.inherits && engine.tryLock(owner)) return true
-    if (engine.holder() === owner.tid) return this.again()
-    return this.inherits && engine.tryLock(owner)
-  }
-
-  private unlockEngine(engine: LockEngine, owner: LockOwner): void {
-    if (observer !== null) observer.released(this, owner.tid)
-    if (engine.holder() === owner.tid) engine.unlock(owner)
-    else this.unlockAs(owner.tid)
-  }
-
-  /** @internal The TID of its holder, or 0. */
-  holder(): number {
-    return this.engine === null ? Atomics.load(this.i32, this.at) & TID_MASK : this.engine.holder()
-  }
-
-  private blockFor(what: string, tid: number, options: WaitOptions | undefined): boolean {
-    const { engine } = this
-    const owner = engine === null ? null : currentOwner()
-    if (engine !== null && owner !== null) {
-      if (this.tryEngine(engine, owner)) return true
-    } else if (this.spin(tid)) return true
-    if (observer !== null) this.tellWaits(tid)
-    const long = HolderWatch.of(tid, this)
+  private blockFor(what: string, owner: LockOwner, options: WaitOptions | undefined): boolean {
+    if (this.core.tryLockSoon(owner, true)) return true
+    if (observer !== null) this.tellWaits(owner)
+    const long = HolderWatch.of(owner.tid, this)
     try {
-      if (engine !== null && owner !== null) return engine.lockSync(owner, options, long)
-      return waitSync(this.waitFor(what, tid, long), options)
+      return this.core.lockSync(what, owner, options, long)
     } finally {
       long.end(ambient().futexes.context)
-      if (observer !== null) observer.waited(this, tid)
+      if (observer !== null) observer.waited(this, owner.tid)
     }
-  }
-
-  /** Before it blocks, a thread looks on for a moment: most locks are held for less. */
-  private spin(tid: number): boolean {
-    const { spins } = ambient().futexes.context.thread
-    for (let spin = 0; spin < WAIT_SPINS && spin < spins; spin++) {
-      pause()
-      if (Atomics.load(this.i32, this.at) === 0 && takeWord(this, tid)) return true
-    }
-    return false
   }
 
   private async awaitLock(options: WaitOptions | undefined): Promise<UnlockToken | null> {
     checkWait(options)
-    const { engine } = this
     const owner = asyncOwner()
-    const { tid } = owner
-    let held = false
+    let isHeld = false
     try {
-      held = engine === null ? takeWord(this, tid) : this.tryEngine(engine, owner)
-      if (!held) {
-        if (engine === null && this.holder() === NOBODY) throw disposedError('lockAsync')
+      isHeld = this.core.tryLock(owner)
+      if (!isHeld) {
         if (options?.timeout === 0) return null
-        held = await this.awaitTurn(owner, options)
+        isHeld = await this.awaitTurn(owner, options)
       }
-      if (held && observer !== null) this.tellAcquired(tid)
-      return held ? new UnlockToken(this, owner, false) : null
+      if (isHeld && observer !== null) this.tellAcquired(owner)
+      return isHeld ? new UnlockToken(this, owner, false) : null
     } finally {
-      if (!held) returnOwner(owner)
+      if (!isHeld) returnOwner(owner)
     }
   }
 
   private async awaitTurn(owner: LockOwner, options: WaitOptions | undefined): Promise<boolean> {
-    const { tid } = owner
-    if (observer !== null) this.tellWaits(tid)
+    if (observer !== null) this.tellWaits(owner)
     try {
-      if (this.engine !== null) return await this.engine.lockAsync(owner, options)
-      return await waitAsync(this.waitFor('lockAsync', tid), options)
+      return await this.core.lockAsync('lockAsync', owner, options)
     } finally {
-      if (observer !== null) observer.waited(this, tid)
+      if (observer !== null) observer.waited(this, owner.tid)
     }
   }
 
-  private tellWaits(tid: number): void {
+  private tellWaits({ tid }: LockOwner): void {
     observer?.waits(this, 'mutex', this.name, tid)
   }
 
-  private tellAcquired(tid: number): void {
+  private tellAcquired({ tid }: LockOwner): void {
     observer?.acquired(this, 'mutex', this.name, tid)
   }
 }

@@ -1,31 +1,36 @@
+import { pause } from '../../arena/sync/pause.ts'
+import { ambient } from '../../futex/core/ambient.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { type Decision, STOP, WAKE } from '../../futex/core/decision.ts'
-import { recordAcquired, recordContended, recordReleased } from '../../futex/core/events.ts'
+import { tellAcquired, tellContended, tellReleased } from '../../futex/core/events.ts'
+import { findOwner, type LockOwner } from '../../futex/core/owner.ts'
 import { Waiter } from '../../futex/core/records.ts'
-import { findOwner } from '../../futex/core/owner.ts'
 import type { LongWait } from '../../futex/core/sleep.ts'
+import { currentTid } from '../wait/caller.ts'
 import { disposedError, SyncError } from '../wait/errors.ts'
 import { type Place, HAS_WAITERS } from '../wait/place.ts'
 import type { ParkingQueue } from '../wait/queue.ts'
-import { QueueWait } from '../wait/waiting.ts'
+import { QueueWait, WAIT_SPINS, waitAsync, type WaitOptions, waitSync, waitTask } from '../wait/waiting.ts'
+import { WakeCount } from '../wait/wakecount.ts'
+import type { LockCore } from './lockcore.ts'
 
 /**
- * The word of a mutex.
+ * The plain lock: a word, and a parking queue for its waiters.
  *
  *   HAS_WAITERS | TID   | meaning
  *   --------+-------+--------------------------------------------------------------------------------------------------
  *      0    |   0   | [1] free
- *      0    |  tid  | [2] held, nobody waits: unlocking is one compare-exchange
- *      1    |  tid  | [3] held, and someone may wait: unlocking goes through the queue
- *      1    |   0   | [4] free, someone was woken to take it and others still wait: whoever comes first takes it, to [3]
+ *      0    |  tid  | [2] held, no waiter: unlocking is one compare-exchange
+ *      1    |  tid  | [3] held, and there may be waiters: unlocking locks the queue
+ *      1    |   0   | [4] free, one waiter was woken to take it and others still wait: the first that comes takes it, to [3]
  *      1    | NOBODY| [5] disposed of
  *
- * HAS_WAITERS is set and cleared under the queue's lock only. It may stand with an empty queue (a waiter that
- * timed out does not clear it), never the other way round.
+ * HAS_WAITERS is set and cleared under the queue's lock only. It may be set while the queue is empty (a waiter
+ * that timed out does not clear it), and is never clear while a waiter is queued.
  *
- * Who is woken competes with whoever comes by, as this lets a running thread take a free lock without waiting
- * for a sleeping one to wake up; but one that has lost LOSSES times demands the lock, and unlocking then
- * hands it over, so nobody starves.
+ * A woken waiter competes with every other thread, so a running thread can take a free lock without waiting
+ * until a sleeping one has woken up. A waiter that has lost LOSSES times demands the lock, and the unlocker
+ * then hands it over, so no waiter starves.
  */
 export const TID_MASK = 0x3fff_ffff
 /** The owner of a mutex that has been disposed of: no TID. */
@@ -33,10 +38,10 @@ export const NOBODY: number = TID_MASK
 /** In a waiter's bits, beside its TID. */
 export const DEMANDS = 0x4000_0000
 
-/** Who has been woken so often, and has found the lock taken, is given it. */
+/** How often a waiter is woken and finds the lock taken before it is handed the lock. */
 export const LOSSES = 4
 
-/** Takes the word from [1] or [4]. False: someone holds it, perhaps the caller. */
+/** Takes the word from [1] or [4]. False: it is held, perhaps by the caller. */
 export function takeWord({ i32, at }: Place, tid: number): boolean {
   for (;;) {
     const seen = Atomics.load(i32, at)
@@ -45,21 +50,185 @@ export function takeWord({ i32, at }: Place, tid: number): boolean {
   }
 }
 
+/** Disposes of the word, from [1] to [5]. */
+export function disposeWord({ i32, at }: Place): void {
+  const before = Atomics.compareExchange(i32, at, 0, HAS_WAITERS | NOBODY)
+  if (before === 0 || (before & TID_MASK) === NOBODY) return
+  throw new SyncError('ERR_HEDDLE_BUSY', 'dispose: the mutex is held, or has waiters')
+}
+
+export class ParkingLock implements LockCore, Place {
+  readonly i32: Int32Array<SharedArrayBuffer>
+  readonly at: number
+  readonly queue: ParkingQueue
+  readonly parking: this = this
+  readonly ownerDied = false
+  /** When this thread took the lock, if it had waited for it, for the event ring; else 0. */
+  heldSince = 0
+
+  constructor({ i32, at }: Place, queue: ParkingQueue) {
+    this.i32 = i32
+    this.at = at
+    this.queue = queue
+  }
+
+  holder(): number {
+    return Atomics.load(this.i32, this.at) & TID_MASK
+  }
+
+  tryLockHere(): boolean {
+    const tid = currentTid()
+    return Atomics.compareExchange(this.i32, this.at, 0, tid) === 0 || this.tryWord(tid)
+  }
+
+  tryLock({ tid }: LockOwner): boolean {
+    return this.tryWord(tid)
+  }
+
+  /** A thread spins before it blocks, because most locks are held for less time than a thread takes to sleep. */
+  tryLockSoon({ tid }: LockOwner, blocks: boolean): boolean {
+    if (!blocks) return false
+    const { spins } = ambient().futexes.context.thread
+    for (let spin = 0; spin < WAIT_SPINS && spin < spins; spin++) {
+      pause()
+      if (Atomics.load(this.i32, this.at) === 0 && takeWord(this, tid)) return true
+    }
+    return false
+  }
+
+  lockTask(
+    what: string,
+    { tid }: LockOwner,
+    options: WaitOptions | undefined,
+    long: LongWait | null,
+  ): Generator<number, boolean, unknown> {
+    return waitTask(new LockWait(what, this, tid, long), options)
+  }
+
+  lockSync(
+    what: string,
+    { tid }: LockOwner,
+    options: WaitOptions | undefined,
+    long: LongWait | null,
+  ): boolean {
+    return waitSync(new LockWait(what, this, tid, long), options)
+  }
+
+  lockAsync(what: string, { tid }: LockOwner, options: WaitOptions | undefined): Promise<boolean> {
+    return waitAsync(new LockWait(what, this, tid, null), options)
+  }
+
+  unlockHere(): boolean {
+    return this.unlockTid(currentTid())
+  }
+
+  unlock({ tid }: LockOwner): boolean {
+    return this.unlockTid(tid)
+  }
+
+  private unlockTid(tid: number): boolean {
+    if (Atomics.compareExchange(this.i32, this.at, tid, 0) !== tid) return this.unlockContended(tid)
+    this.heldSince = 0
+    return true
+  }
+
+  makeConsistent(): void {
+    throw new SyncError('ERR_HEDDLE_NOT_HELD', 'makeConsistent: the mutex is not robust')
+  }
+
+  aim({ i32 }: FutexContext, waiter: number): void {
+    i32[waiter + Waiter.target] = 0
+  }
+
+  wokenAt(): void {}
+
+  tryRelock({ tid }: LockOwner): boolean {
+    return takeWord(this, tid)
+  }
+
+  relocked(): void {}
+
+  /** If the lock is free, the first waiter is woken. */
+  passOn(): void {
+    const { i32, at, queue } = this
+    const { context } = ambient().futexes
+    if (!queue.lockIfWaiting(context)) return
+    if (this.holder() === 0) queue.walk(context, new WakeCount(1))
+    if (queue.isEmpty(context)) Atomics.and(i32, at, ~HAS_WAITERS)
+    queue.unlock(context)
+  }
+
+  announce(): void {}
+
+  dispose(): void {
+    disposeWord(this)
+  }
+
+  /** From [4], or false. */
+  private tryWord(tid: number): boolean {
+    if (takeWord(this, tid)) return true
+    if (this.holder() === NOBODY) throw disposedError('lock')
+    return false
+  }
+
+  private unlockContended(tid: number): boolean {
+    if (this.holder() !== tid) return false
+    this.release(ambient().futexes.context)
+    return true
+  }
+
+  /** From [3], by the holder: to [1], [4], or to [3] with the waiter that demanded the lock. */
+  release(context: FutexContext): void {
+    const { i32, at, queue } = this
+    tellReleased(context, queue.objectId(context), this.heldSince)
+    this.heldSince = 0
+    queue.lock(context)
+    if (queue.isEmpty(context)) Atomics.store(i32, at, 0)
+    else {
+      queue.walk(context, new NextHolder(this))
+      if (queue.isEmpty(context)) Atomics.and(i32, at, ~HAS_WAITERS)
+    }
+    queue.unlock(context)
+  }
+}
+
+/**
+ * Wakes the first waiter. Before the waiter can see that it was woken, the word says that the lock is its own,
+ * or free.
+ */
+class NextHolder implements Decision {
+  private readonly lock: Place
+  private hasWoken = false
+
+  constructor(lock: Place) {
+    this.lock = lock
+  }
+
+  decide(arena: Int32Array, waiter: number): typeof STOP | typeof WAKE {
+    if (this.hasWoken) return STOP
+    this.hasWoken = true
+    const bits = arena[waiter + Waiter.bitset]
+    const next = (bits & DEMANDS) !== 0 ? bits & TID_MASK : 0
+    Atomics.store(this.lock.i32, this.lock.at, HAS_WAITERS | next)
+    return WAKE
+  }
+}
+
 export class LockWait extends QueueWait {
   readonly what: string
-  private readonly place: Place
+  private readonly lock: ParkingLock
   private readonly tid: number
   private losses = 0
-  /** When it began to wait. */
+  /** When the wait began. */
   private since = 0
-  /** It waits for itself. */
-  private held = false
+  /** The waiter holds the lock itself. */
+  private waitsForItself = false
 
-  constructor(what: string, place: Place, queue: ParkingQueue, tid: number, long: LongWait | null = null) {
-    super(queue)
+  constructor(what: string, lock: ParkingLock, tid: number, long: LongWait | null) {
+    super(lock.queue)
     this.long = long
     this.what = what
-    this.place = place
+    this.lock = lock
     this.tid = tid
   }
 
@@ -68,7 +237,7 @@ export class LockWait extends QueueWait {
   }
 
   admit(context: FutexContext): boolean {
-    const { i32, at } = this.place
+    const { i32, at } = this.lock
     for (;;) {
       const seen = Atomics.load(i32, at)
       const owner = seen & TID_MASK
@@ -88,7 +257,7 @@ export class LockWait extends QueueWait {
       }
       if (this.losses === 0) {
         this.since = context.now()
-        this.held = owner === this.tid
+        this.waitsForItself = owner === this.tid
       }
       recordContended(context, this.queue.objectId(context), owner)
       return false
@@ -97,84 +266,24 @@ export class LockWait extends QueueWait {
 
   override woken(context: FutexContext): boolean {
     this.losses++
-    const { i32, at } = this.place
-    if ((Atomics.load(i32, at) & TID_MASK) !== this.tid && !takeWord(this.place, this.tid)) return false
+    if (this.lock.holder() !== this.tid && !takeWord(this.lock, this.tid)) return false
     this.acquired(context)
     return true
   }
 
   private acquired(context: FutexContext): void {
-    this.place.heldSince = context.now()
-    recordAcquired(context, this.queue.objectId(context), this.since)
+    this.lock.heldSince = context.now()
+    tellAcquired(context, this.queue.objectId(context), this.since)
   }
 
-  /** It was handed the lock. */
+  /** The dead thread had handed it the lock. */
   servedByDead(): number {
-    const { i32, at } = this.place
-    return !this.held && (Atomics.load(i32, at) & TID_MASK) === this.tid ? 0 : -1
+    return !this.waitsForItself && this.lock.holder() === this.tid ? 0 : -1
   }
 
   override leave(context: FutexContext, _waiters: readonly number[], index: number): void {
     if (index < 0) return
-    const { i32, at } = this.place
-    if ((Atomics.load(i32, at) & TID_MASK) === this.tid) releaseWord(context, this.place, this.queue)
-    else passOn(context, this.place, this.queue)
-  }
-}
-
-/**
- * Wakes the first in line; the word says that the lock is its own, or free, before it can see that it was
- * woken.
- */
-class NextHolder implements Decision {
-  private readonly i32: Int32Array
-  private readonly at: number
-  private woken = false
-
-  constructor({ i32, at }: Place) {
-    this.i32 = i32
-    this.at = at
-  }
-
-  decide(arena: Int32Array, waiter: number): typeof STOP | typeof WAKE {
-    if (this.woken) return STOP
-    this.woken = true
-    const bits = arena[waiter + Waiter.bitset]
-    Atomics.store(this.i32, this.at, HAS_WAITERS | ((bits & DEMANDS) !== 0 ? bits & TID_MASK : 0))
-    return WAKE
-  }
-}
-
-/** From [3], by its owner: to [1], [4], or to [3] with the one who demanded it. */
-export function releaseWord(context: FutexContext, place: Place, queue: ParkingQueue): void {
-  const { i32, at } = place
-  recordReleased(context, queue.objectId(context), place.heldSince ?? 0)
-  place.heldSince = 0
-  queue.lock(context)
-  if (queue.isEmpty(context)) Atomics.store(i32, at, 0)
-  else {
-    queue.walk(context, new NextHolder(place))
-    if (queue.isEmpty(context)) Atomics.and(i32, at, ~HAS_WAITERS)
-  }
-  queue.unlock(context)
-}
-
-/** One who was woken to take the lock does not: if the lock is free, the next in line is woken instead. */
-export function passOn(context: FutexContext, place: Place, queue: ParkingQueue): void {
-  const { i32, at } = place
-  if (!queue.lockIfWaiting(context)) return
-  if ((Atomics.load(i32, at) & TID_MASK) === 0) queue.walk(context, new WakeFirst())
-  if (queue.isEmpty(context)) Atomics.and(i32, at, ~HAS_WAITERS)
-  queue.unlock(context)
-}
-
-/** Wakes the first in line, and says nothing in any word. */
-export class WakeFirst implements Decision {
-  private woken = false
-
-  decide(): typeof STOP | typeof WAKE {
-    if (this.woken) return STOP
-    this.woken = true
-    return WAKE
+    if (this.lock.holder() === this.tid) this.lock.release(context)
+    else this.lock.passOn()
   }
 }

@@ -8,7 +8,7 @@ import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject 
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
 import { EXTRA, type OwnPlace, PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
 import { blockingMethods, checkWait, QueueWait, type WaitOptions } from '../wait/waiting.ts'
-import { WakeEveryone } from './waitgroup.ts'
+import { WakeCount } from '../wait/wakecount.ts'
 
 /**
  * Where a number of parties wait for one another, again and again. Who has arrived is who is in the queue, so
@@ -124,7 +124,7 @@ export class ArrivalWait extends QueueWait {
     context.i32[waiter + Waiter.handover] = 0
     if (this.last) this.queue.walk(context, new Marking()) // (A)
     Atomics.store(i32, at, this.last ? (meetings + 1) & ~HAS_WAITERS : meetings | HAS_WAITERS) // (B)
-    if (this.last) this.queue.walk(context, new WakeEveryone()) // (C)
+    if (this.last) this.queue.walk(context, new WakeCount(Infinity)) // (C)
     return this.last
   }
 

@@ -4,7 +4,6 @@ import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
 import { runnerOrNull } from '../../coroutine/core/runner.ts'
 import { ambient } from '../../futex/core/ambient.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
-import { WakeFirst } from '../mutex/parkinglock.ts'
 import {
   asPromise,
   inTask,
@@ -17,7 +16,7 @@ import {
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
 import { PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
 import { blockingMethods, checkWait, Finished, QueueWait, type WaitOptions } from '../wait/waiting.ts'
-import { WakeEveryone } from './waitgroup.ts'
+import { WakeCount } from '../wait/wakecount.ts'
 
 const SET = 1
 
@@ -80,9 +79,9 @@ export class Event extends SyncObject {
     if (!this.auto || queue.isEmpty(context)) {
       // Before anyone is woken: should this one die in between, the others look, and find it.
       Atomics.store(i32, at, SET)
-      queue.walk(context, new WakeEveryone())
+      queue.walk(context, new WakeCount(Infinity))
     } else {
-      queue.walk(context, new WakeFirst())
+      queue.walk(context, new WakeCount(1))
       if (queue.isEmpty(context)) Atomics.and(i32, at, ~HAS_WAITERS)
     }
     queue.unlock(context)

@@ -7,12 +7,11 @@ import type { FutexContext } from '../../futex/core/context.ts'
 import { findOwner } from '../../futex/core/owner.ts'
 import { asyncOwner, returnOwner } from '../wait/asyncowner.ts'
 import { SyncError } from '../wait/errors.ts'
-import { WakeFirst } from '../mutex/parkinglock.ts'
 import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
 import { currentTid, refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
 import { PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
 import { blockingMethods, checkWait, Finished, QueueWait, type WaitOptions } from '../wait/waiting.ts'
-import { WakeEveryone } from './waitgroup.ts'
+import { WakeCount } from '../wait/wakecount.ts'
 
 const TID_MASK = 0x3fff_ffff
 const DONE = 0x4000_0000
@@ -122,7 +121,7 @@ export class Once extends SyncObject {
     queue.lock(context)
     // The word first: should this one die here, those that it does not wake any more look, and find it.
     Atomics.store(i32, at, ok ? DONE : queue.isEmpty(context) ? 0 : HAS_WAITERS)
-    queue.walk(context, ok ? new WakeEveryone() : new WakeFirst())
+    queue.walk(context, new WakeCount(ok ? Infinity : 1))
     queue.unlock(context)
   }
 }
@@ -166,7 +165,7 @@ export class OnceWait extends QueueWait {
   override leave(context: FutexContext, _waiters: readonly number[], index: number): void {
     const { i32, at } = this.once
     if (index < 0 || !this.queue.lockIfWaiting(context)) return
-    if ((Atomics.load(i32, at) & (TID_MASK | DONE)) === 0) this.queue.walk(context, new WakeFirst())
+    if ((Atomics.load(i32, at) & (TID_MASK | DONE)) === 0) this.queue.walk(context, new WakeCount(1))
     this.queue.unlock(context)
   }
 }

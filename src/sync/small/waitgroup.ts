@@ -3,21 +3,14 @@ import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
 import { runnerOrNull } from '../../coroutine/core/runner.ts'
 import { ambient } from '../../futex/core/ambient.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
-import { type Decision, WAKE } from '../../futex/core/decision.ts'
 import { checkCount } from '../wait/errors.ts'
 import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
 import { type OwnPlace, PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
 import { blockingMethods, checkWait, Finished, QueueWait, type WaitOptions } from '../wait/waiting.ts'
+import { WakeCount } from '../wait/wakecount.ts'
 
 const COUNT = 0x3fff_ffff
-
-/** Wakes everyone. */
-export class WakeEveryone implements Decision {
-  decide(): typeof WAKE {
-    return WAKE
-  }
-}
 
 /**
  * A count that is waited for to become 0. With someone waiting, the sign bit is set and every change goes
@@ -77,7 +70,7 @@ abstract class Countdown extends SyncObject {
         const bits = next === 0 || queue.isEmpty(context) ? 0 : HAS_WAITERS
         // Before any waiter is woken: if this thread dies in between, the waiters check again and find it.
         if (Atomics.compareExchange(i32, at, seen, next | bits) !== seen) continue
-        if (next === 0) queue.walk(context, new WakeEveryone())
+        if (next === 0) queue.walk(context, new WakeCount(Infinity))
         break
       }
     })

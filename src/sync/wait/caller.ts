@@ -7,59 +7,66 @@ import { currentTask } from '../../kernel/cpu/taskwaiter.ts'
 import { SyncError } from './errors.ts'
 
 /**
- * The TID of the caller: a task of a kernel, a coroutine of a schedule, or the thread. It stands in the words
- * of the locks that the caller holds.
+ * The owner of locks that calls: a task of the kernel, a coroutine of a schedule, or the thread. Its TID
+ * stands in the words of the locks that it holds.
  */
-export function currentTid(): number {
-  return here.tid === 0 ? findTid() : here.tid
+export function currentOwner(): LockOwner {
+  const here = currentAmbient() ?? ambient()
+  return switchStamp() === knownAt && here === knownIn ? (known as LockOwner) : findOwner(here)
 }
 
-function findTid(): number {
-  const { futexes } = ambient()
-  if (here.runner === null) return futexes.self.tid
-  const task = currentTask()
-  return (here.tid = task === null ? coroutineTid(futexes, here.runner.running?.() ?? null) : task.owner.tid)
+/** The TID of `currentOwner`. */
+export function currentTid(): number {
+  const here = currentAmbient() ?? ambient()
+  return switchStamp() === knownAt && here === knownIn ? knownTid : findOwner(here).tid
+}
+
+/** The owner of the running task or coroutine, found once for each switch to it. */
+let known: LockOwner | null = null
+let knownTid = 0
+let knownAt = -1
+let knownIn: Ambient | null = null
+
+function findOwner(here: Ambient): LockOwner {
+  const runner = runnerOrNull()
+  if (runner === null) return here.futexes.self
+  const owner = here.currentTask()?.owner ?? coroutineOwner(here, runner.running?.() ?? null)
+  known = owner
+  knownTid = owner.tid
+  knownAt = switchStamp()
+  knownIn = here
+  return owner
 }
 
 const coroutines = new WeakMap<object, LockOwner>()
-/** The one that asked last. */
+/** The coroutine that called last, and its owner. */
 let last: object | null = null
-let lastTid = 0
+let lastOwner: LockOwner | null = null
 
 const ended = new FinalizationRegistry<() => void>(close => close())
 
-/** The same as an owner of locks that keep lists of them. */
-export function currentOwner(): LockOwner {
-  const task = currentTask()
-  if (task !== null) return task.owner
-  const { futexes } = ambient()
-  const co = here.runner?.running?.() ?? null
-  if (co === null) return futexes.self
-  coroutineTid(futexes, co)
-  return coroutines.get(co) as LockOwner
-}
-
 /**
- * A coroutine of a schedule gets an owner record with its first lock, and gives it back when the engine drops
- * it.
+ * A coroutine of a schedule gets an owner record with its first lock. The record is freed when the coroutine
+ * is collected.
  */
-function coroutineTid(futexes: Futexes, co: object | null): number {
-  if (co === null) return futexes.self.tid
-  if (co === last) return lastTid
-  let known = coroutines.get(co)
-  if (known === undefined) {
-    const owner = futexes.makeOwner()
+function coroutineOwner(here: Ambient, co: object | null): LockOwner {
+  if (co === null) return here.futexes.self
+  if (co === last) return lastOwner as LockOwner
+  let owner = coroutines.get(co)
+  if (owner === undefined) {
+    const { futexes } = here
+    const made = futexes.makeOwner()
     ended.register(co, () => {
-      byTid.delete(owner.tid)
-      futexes.closeOwner(owner)
+      byTid.delete(made.tid)
+      futexes.closeOwner(made)
     })
-    known = owner
-    coroutines.set(co, known)
+    owner = made
+    coroutines.set(co, owner)
     byTid.set(owner.tid, new WeakRef(co))
   }
   last = co
-  lastTid = known.tid
-  return lastTid
+  lastOwner = owner
+  return owner
 }
 
 const byTid = new Map<number, WeakRef<object>>()

@@ -29,8 +29,6 @@ export const HAS_WAITERS: number = 0x8000_0000 | 0
 export interface Place {
   readonly i32: Int32Array<SharedArrayBuffer>
   readonly at: number
-  /** When this thread last had the lock after waiting for it, for the figures; 0: it did not wait. */
-  heldSince?: number
 }
 
 /**

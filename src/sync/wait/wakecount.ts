@@ -1,6 +1,6 @@
 import { type Decision, STOP, WAKE } from '../../futex/core/decision.ts'
 
-/** Wakes the first few. */
+/** Wakes the first `limit` waiters of a queue. */
 export class WakeCount implements Decision {
   woken = 0
   private readonly limit: number

@@ -1,0 +1,32 @@
+import type { Futexes } from '../../futex/core/futexes.ts'
+import { lockTag } from '../../futex/core/locktag.ts'
+import type { LockOwner } from '../../futex/core/owner.ts'
+import type { FutexWord } from '../../futex/core/space.ts'
+import { WordMutex } from '../../futex/robust/mutex.ts'
+import type { OwnedLock } from '../../futex/robust/ownedlock.ts'
+import { handoffHere } from '../../handoff/current.ts'
+import { HandoffMutex } from '../../handoff/mutex.ts'
+import { FutexLock } from './futexlock.ts'
+
+/**
+ * A lock that the scheduler's policy hands over: the same word and futex, with hints around them
+ * (handoff/mutex.ts). Outside of a kernel no policy reads hints, and it waits as FutexLock does.
+ */
+export class HandoffLock extends FutexLock {
+  private shim: HandoffMutex | null = null
+
+  protected override make(futexes: Futexes, word: FutexWord): OwnedLock {
+    const handoff = handoffHere()
+    if (handoff === null) {
+      this.shim = null
+      return super.make(futexes, word)
+    }
+    const inner = new WordMutex(futexes, word, this.kind, true)
+    this.shim = new HandoffMutex(inner, handoff, lockTag(word.mapped.backing, word.index))
+    return this.shim
+  }
+
+  override tryLockSoon(owner: LockOwner, blocks: boolean): boolean {
+    return !blocks && this.shim !== null && this.isTaken(this.shim.tryLockSoon(owner))
+  }
+}
