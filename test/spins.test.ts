@@ -48,7 +48,7 @@ const allowed: Readonly<Record<string, string>> = {
     'each turn that fails means that another thread has got on: the word has changed',
   'sync/small/once.ts admit: repeats':
     'each turn that fails means that another thread has got on: the word has changed',
-  'sync/wait/placelock.ts lockContended: pauses': 'the lock of a place: parks, and looks at deaths',
+  'sync/wait/objectlock.ts lockContended: pauses': 'the lock of a place: parks, and looks at deaths',
   'sync/rwlock/rwwaits.ts admit: repeats':
     'each turn that fails means that another thread has got on: the word has changed',
   'sync/small/waitgroup.ts changeLocked: repeats':

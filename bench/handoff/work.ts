@@ -1,7 +1,7 @@
 import { pause } from '../../src/arena/sync/pause.ts'
 import { needResched } from '../../src/coroutine/core/safepoint.ts'
 import { Mutex } from '../../src/sync/mutex/mutex.ts'
-import type { SyncHandle } from '../../src/sync/wait/place.ts'
+import type { SyncHandle } from '../../src/sync/wait/objectwords.ts'
 
 /** The lock that a task contends for: a mutex, or a word to spin at. */
 export interface Contest {

@@ -1,7 +1,7 @@
 import { needResched } from '../../src/coroutine/core/safepoint.ts'
 import { sleep } from '../../src/index.ts'
 import { Mutex } from '../../src/sync/mutex/mutex.ts'
-import type { SyncHandle } from '../../src/sync/wait/place.ts'
+import type { SyncHandle } from '../../src/sync/wait/objectwords.ts'
 
 /**
  * Tasks of three priorities on one CPU: a high one waits for a lock of a low one, and those in the middle do

@@ -1,7 +1,7 @@
 import { assert } from '../../src/arena/assert.ts'
 import type { Setup } from '../../src/checker/check.ts'
 import { CheckedThreads, each } from './checksetup.ts'
-import { Holders } from '../../src/sync/mutex/holders.ts'
+import { Holders } from '../../src/sync/wait/holders.ts'
 
 /** Where the shares are counted, and where their names are. */
 const COUNT = 0

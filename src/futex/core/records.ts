@@ -256,7 +256,7 @@ export const Owner: Layout<
   /** A head for owners that do not bring their own. */
   head: { words: 6, align: 2, ownLine: false },
   /**
-   * For an owner that has waited long for a lock (sync/debug/longwait.ts): the TID of the lock's holder, when
+   * Of one that has waited for long for a lock (sync/debug/holderwatch.ts): the TID of the lock's holder, when
    * that was read, and since when it waits.
    */
   wants: word,

@@ -6,13 +6,20 @@ import { facesOpen, finishedFace, toRun } from '../../coroutine/core/faces.ts'
 import { resumable } from '../../coroutine/core/generators.ts'
 import { runnerOrNull } from '../../coroutine/core/runner.ts'
 import { ambient } from '../../futex/core/ambient.ts'
-import { type End, endsAsync, endsInTask, endsOnThread, type Served, tryEnds } from './channelends.ts'
+import { type End, endsAsync, endsInTask, endsOnThread, type Served, tryEnds } from './channelcases.ts'
 import { checkCount, SyncError } from '../wait/errors.ts'
 import { LocalPipe } from './localpipe.ts'
 import { dropParcel, writeParcel } from '../wait/value.ts'
 import { payloadHeap } from '../wait/payloads.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
-import { handleOf, openHandle, type OwnPlace, placeFor, placeKinds, type SyncHandle } from '../wait/place.ts'
+import {
+  handleOf,
+  openHandle,
+  type OwnPlace,
+  placeFor,
+  placeKinds,
+  type SyncHandle,
+} from '../wait/objectwords.ts'
 import { scratch } from './sharedcases.ts'
 import { PIPE_ENDED, pipeWords, SharedPipe, PIPE_WOULD_WAIT } from './sharedpipe.ts'
 import { blockingMethods, checkWait, timedOut, type WaitOptions } from '../wait/waiting.ts'

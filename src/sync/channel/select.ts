@@ -4,7 +4,7 @@ import { resumable } from '../../coroutine/core/generators.ts'
 import { twin } from '../../coroutine/core/coroutine.ts'
 import { blocks, facesOpen, toRun } from '../../coroutine/core/faces.ts'
 import type { Channel } from './channel.ts'
-import { type End, endsAsync, endsInTask, endsOnThread, type Served, tryEnds } from './channelends.ts'
+import { type End, endsAsync, endsInTask, endsOnThread, type Served, tryEnds } from './channelcases.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
 import { checkWait, type WaitOptions } from '../wait/waiting.ts'
 

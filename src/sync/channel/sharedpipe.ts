@@ -14,14 +14,14 @@ import {
   type Words,
 } from '../wait/value.ts'
 import { codecOf } from '../wait/payloads.ts'
-import type { Place } from '../wait/place.ts'
-import { lockPlace, unlockPlace } from '../wait/placelock.ts'
+import type { Place } from '../wait/objectwords.ts'
+import { lockPlace, unlockPlace } from '../wait/objectlock.ts'
 import { claimDomain, ParkingQueue } from '../wait/queue.ts'
 import { Closing, Fetching, Handing, Refilling, type Serving } from './serving.ts'
 
 /**
  * A channel in shared memory: a ring of parcels, a queue of senders that found it full, a queue of receivers
- * that found it empty. Two locks (placelock.ts), each on a cache line of its own with what it guards: the
+ * that found it empty. Two locks (objectlock.ts), each on a cache line of its own with what it guards: the
  * tail's, and inside it the head's. Whoever waits, serves one who waits, or closes takes both, before a
  * queue's; of several channels the one with the lower id first. While nobody waits at the other end, a send
  * needs only the tail's lock and a receive only the head's, so a sender and a receiver do not meet: each

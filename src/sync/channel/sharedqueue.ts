@@ -15,8 +15,8 @@ import {
   placeFor,
   placeKinds,
   type SyncHandle,
-} from '../wait/place.ts'
-import { lockPlace, unlockPlace } from '../wait/placelock.ts'
+} from '../wait/objectwords.ts'
+import { lockPlace, unlockPlace } from '../wait/objectlock.ts'
 import { claimDomain, ParkingQueue } from '../wait/queue.ts'
 import { underLock } from '../wait/underlock.ts'
 import { blockingMethods, checkWait, type Wait, type WaitOptions } from '../wait/waiting.ts'

@@ -25,7 +25,7 @@ import {
   PLACE_WORDS,
   type SyncHandle,
   HAS_WAITERS,
-} from '../wait/place.ts'
+} from '../wait/objectwords.ts'
 import { ParkingQueue } from '../wait/queue.ts'
 import type { UnlockToken } from '../mutex/locktoken.ts'
 import {

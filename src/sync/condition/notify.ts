@@ -10,7 +10,7 @@ import type { FutexWord } from '../../futex/core/space.ts'
 import { lockOrCreateFutex, unlockFutex } from '../../futex/core/table.ts'
 import { TID_MASK } from '../mutex/parkinglock.ts'
 import { WakeCount } from '../wait/wakecount.ts'
-import { EXTRA, type Place, HAS_WAITERS } from '../wait/place.ts'
+import { EXTRA, type Place, HAS_WAITERS } from '../wait/objectwords.ts'
 import type { ParkingQueue } from '../wait/queue.ts'
 
 /**

@@ -7,12 +7,12 @@ import { here } from '../../kernel/cpu/here.ts'
 import { callSite } from './callsite.ts'
 import { SyncError } from '../wait/errors.ts'
 import { LockTable, type TableEntry } from './locktable.ts'
-import { indent, lockName, tell } from './longwait.ts'
+import { indent, lockName, tell } from './holderwatch.ts'
 import { type LockObserver, observer, setObserver } from './observer.ts'
 import { coroutineHasEnded } from '../wait/caller.ts'
-import type { Place } from '../wait/place.ts'
+import type { Place } from '../wait/objectwords.ts'
 import { ParkingQueue } from '../wait/queue.ts'
-import { whoIs } from '../wait/whois.ts'
+import { whoIs } from './callername.ts'
 
 /** Who holds a lock, and who waits for it. */
 export interface LockInfo {

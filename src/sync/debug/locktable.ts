@@ -1,12 +1,12 @@
 import type { FutexContext } from '../../futex/core/context.ts'
-import { lockPlace, unlockPlace } from '../wait/placelock.ts'
+import { lockPlace, unlockPlace } from '../wait/objectlock.ts'
 import { underLock } from '../wait/underlock.ts'
 
 /**
  * The table of debug mode, in the domain's arena, for all its threads: one record for each lock that someone
  * holds and for each wait. One lock for all of it; nobody sleeps under it.
  *
- *   word 0        the lock (placelock.ts)
+ *   word 0        the lock (objectlock.ts)
  *   word 1        1: debug mode is on in this domain; 2: and whoever would close a circle gets an error
  *   from word 16  records
  */

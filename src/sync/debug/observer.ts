@@ -1,4 +1,4 @@
-import type { Place } from '../wait/place.ts'
+import type { Place } from '../wait/objectwords.ts'
 
 /**
  * Who hears of locks being taken, waited for and let go: debug mode. Null is the ordinary case, and all that

@@ -1,7 +1,7 @@
 import type { FutexContext } from '../../futex/core/context.ts'
 import type { LockOwner } from '../../futex/core/owner.ts'
 import type { LongWait } from '../../futex/core/sleep.ts'
-import type { Place } from '../wait/place.ts'
+import type { Place } from '../wait/objectwords.ts'
 import type { ParkingQueue } from '../wait/queue.ts'
 import type { WaitOptions } from '../wait/waiting.ts'
 

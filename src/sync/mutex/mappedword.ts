@@ -4,7 +4,7 @@ import type { Futexes } from '../../futex/core/futexes.ts'
 import type { AddressSpace, FutexWord } from '../../futex/core/space.ts'
 import { awaitOwner } from '../../futex/recovery/gone.ts'
 import { SyncError } from '../wait/errors.ts'
-import { type Place, viewOf } from '../wait/place.ts'
+import { type Place, viewOf } from '../wait/objectwords.ts'
 
 /**
  * The word of a lock that waits at a futex. The futex is of a mapped buffer; the first thread that uses the

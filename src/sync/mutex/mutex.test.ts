@@ -6,7 +6,7 @@ import { Schedule } from '../../coroutine/index.ts'
 import { sleep } from '../../coroutine/core/blocking.ts'
 import { ambient } from '../../futex/core/ambient.ts'
 import { wakeOrphans } from '../../futex/recovery/recover.ts'
-import { ID } from '../wait/place.ts'
+import { ID } from '../wait/objectwords.ts'
 import { Mutex, RwLock, Semaphore, UnlockToken } from '../index.ts'
 import { Atomics as Structs } from '../small/structs.ts'
 

@@ -6,7 +6,7 @@ import { ambient } from '../../futex/core/ambient.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import type { LockOwner } from '../../futex/core/owner.ts'
 import { defaultProtocol } from '../../handoff/protocol.ts'
-import { HolderWatch, type WatchedLock } from '../debug/longwait.ts'
+import { HolderWatch, type WatchedLock } from '../debug/holderwatch.ts'
 import { observer, tellMade } from '../debug/observer.ts'
 import { asyncOwner, asyncOwnerOf, returnOwner } from '../wait/asyncowner.ts'
 import { currentOwner, currentTid, refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
@@ -21,7 +21,7 @@ import {
   placeKinds,
   PLACE_WORDS,
   type SyncHandle,
-} from '../wait/place.ts'
+} from '../wait/objectwords.ts'
 import { ParkingQueue } from '../wait/queue.ts'
 import { blockingMethods, checkWait, Finished, timedOut, type WaitOptions } from '../wait/waiting.ts'
 import { FutexLock } from './futexlock.ts'

@@ -6,14 +6,14 @@ import { ambient } from '../../futex/core/ambient.ts'
 import type { LockOwner } from '../../futex/core/owner.ts'
 import { asyncOwner, asyncOwnerOf, returnOwner } from '../wait/asyncowner.ts'
 import type { SyncError } from '../wait/errors.ts'
-import { finishGrant } from '../wait/grant.ts'
-import { HOLDER_WORDS, Holders } from '../mutex/holders.ts'
+import { finishGrant } from '../wait/countgrant.ts'
+import { HOLDER_WORDS, Holders } from '../wait/holders.ts'
 import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
 import { observer, tellMade } from '../debug/observer.ts'
 import { currentTid, refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
-import { PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
+import { PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/objectwords.ts'
 import { ReadGuard, UpgradeGuard, WriteGuard } from './rwguards.ts'
-import { HolderWatch } from '../debug/longwait.ts'
+import { HolderWatch } from '../debug/holderwatch.ts'
 import {
   changeAndServe,
   type LineWait,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { found } from '../../checker/check.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
-import { isGranted } from '../wait/grant.ts'
+import { isGranted } from '../wait/countgrant.ts'
 import { scene } from '../../../testing/sync/rwprograms.ts'
 import { WriteWait } from './rwwaits.ts'
 

@@ -1,10 +1,10 @@
 import type { FutexContext } from '../../futex/core/context.ts'
-import type { WatchedLock } from '../debug/longwait.ts'
+import type { WatchedLock } from '../debug/holderwatch.ts'
 import type { RwLock } from './rwlock.ts'
 import { readersOf, writerOf } from './rwwaits.ts'
 
 /**
- * What holds up a waiter of an RwLock, for the search for deadlocks (longwait.ts): the writer; or, where
+ * What holds up a waiter of an RwLock, for the search for deadlocks (holderwatch.ts): the writer; or, where
  * readers hold it up, one of those that have names, another at each look. A waiter waits for all of them, so
  * a circle through one of them lasts. A reader that waits behind a writer in line has no link: no thread that
  * holds the lock keeps it out.

@@ -6,7 +6,7 @@ import { Waiter } from '../../futex/core/records.ts'
 import { checkCount } from '../wait/errors.ts'
 import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
-import { EXTRA, type OwnPlace, PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
+import { EXTRA, type OwnPlace, PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/objectwords.ts'
 import { blockingMethods, checkWait, QueueWait, type WaitOptions } from '../wait/waiting.ts'
 import { WakeCount } from '../wait/wakecount.ts'
 

@@ -5,7 +5,7 @@ import type { FutexContext } from '../../futex/core/context.ts'
 import { checkNotified } from '../wait/errors.ts'
 import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
-import { EXTRA, type OwnPlace, PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
+import { EXTRA, type OwnPlace, PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/objectwords.ts'
 import { WakeCount } from '../wait/wakecount.ts'
 import { blockingMethods, checkWait, QueueWait, type WaitOptions } from '../wait/waiting.ts'
 

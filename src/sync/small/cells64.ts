@@ -7,7 +7,7 @@ import {
   placeFor,
   placeKinds,
   type SyncHandle,
-} from '../wait/place.ts'
+} from '../wait/objectwords.ts'
 
 /** A float64 or a 64-bit integer that threads change without a lock. Two words, the first of them even. */
 abstract class Cell64 {

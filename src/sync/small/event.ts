@@ -14,7 +14,7 @@ import {
   SyncObject,
 } from '../wait/object.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
-import { PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
+import { PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/objectwords.ts'
 import { blockingMethods, checkWait, Finished, QueueWait, type WaitOptions } from '../wait/waiting.ts'
 import { WakeCount } from '../wait/wakecount.ts'
 

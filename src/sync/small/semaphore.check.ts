@@ -1,7 +1,7 @@
 import { assert } from '../../arena/assert.ts'
 import { check, type Setup } from '../../checker/check.ts'
 import { CheckedThreads, DIES, each } from '../../../testing/sync/checksetup.ts'
-import { PLACE_WORDS } from '../wait/place.ts'
+import { PLACE_WORDS } from '../wait/objectwords.ts'
 import { PermitWait, Semaphore } from './semaphore.ts'
 
 type Doing = 'asks' | 'waits' | 'is late' | 'is cancelled'

@@ -6,11 +6,11 @@ import type { FutexContext } from '../../futex/core/context.ts'
 import { type Decision, STOP, WAKE } from '../../futex/core/decision.ts'
 import { Waiter } from '../../futex/core/records.ts'
 import { checkCount } from '../wait/errors.ts'
-import { HOLDER_WORDS, Holders } from '../mutex/holders.ts'
-import { expectGrant, finishGrant, grant, wasGranted } from '../wait/grant.ts'
+import { HOLDER_WORDS, Holders } from '../wait/holders.ts'
+import { expectGrant, finishGrant, grant, wasGranted } from '../wait/countgrant.ts'
 import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
 import { currentTid, refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
-import { type OwnPlace, type Place, PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/place.ts'
+import { type OwnPlace, type Place, PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/objectwords.ts'
 import { blockingMethods, checkWait, Finished, QueueWait, type WaitOptions } from '../wait/waiting.ts'
 
 const COUNT = 0x3fff_ffff
@@ -52,7 +52,7 @@ export class Permits {
  * Permits are given by whoever releases them, under the queue's lock: who is woken has its permits. The first
  * eight permits have names (holders.ts): a task that has to wait gives back what dead ones had. A semaphore
  * whose permits are released by others than acquired them, as a signal, gives nothing back. In the middle of
- * giving permits to others, each has been given or has not (grant.ts).
+ * giving permits to others, each has been given or has not (countgrant.ts).
  */
 export class Semaphore extends SyncObject {
   static readonly words: number = PLACE_WORDS + HOLDER_WORDS

@@ -11,7 +11,7 @@ import {
   placeFor,
   placeKinds,
   type SyncHandle,
-} from '../wait/place.ts'
+} from '../wait/objectwords.ts'
 
 /**
  * A record of 32-bit words that readers read whole without ever waiting for a writer, not even for one that

@@ -10,7 +10,7 @@ import {
   placeKinds,
   type SyncHandle,
   HAS_WAITERS,
-} from './place.ts'
+} from './objectwords.ts'
 import { ParkingQueue } from './queue.ts'
 import { timedOut, waitAsync, type Wait, type WaitOptions, waitSync, waitTask } from './waiting.ts'
 import { checkOptions, type Kinds, type OptionKind } from '../../coroutine/core/knownoptions.ts'

@@ -7,7 +7,7 @@ import { enqueue, wakeAll, walkQueue } from '../../futex/core/queue.ts'
 import { Bucket, Futex, Waiter } from '../../futex/core/records.ts'
 import { bucketOf, lockFutex, lockOrCreateFutex, unlockFutex } from '../../futex/core/table.ts'
 import { disposedError, SyncError } from './errors.ts'
-import { DISPOSED, DOMAIN, ID, type Place } from './place.ts'
+import { DISPOSED, DOMAIN, ID, type Place } from './objectwords.ts'
 import { underLock } from './underlock.ts'
 
 /**

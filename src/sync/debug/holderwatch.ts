@@ -8,7 +8,7 @@ import { here } from '../../kernel/cpu/here.ts'
 import { reportDeadlock } from '../../kernel/recovery/deadlock.ts'
 import { shortStack, siteOf } from './callsite.ts'
 import { LockTable, type TableEntry } from './locktable.ts'
-import { whoIs } from '../wait/whois.ts'
+import { whoIs } from './callername.ts'
 
 /**
  * Deadlocks, found by those who wait. A lock says who holds it in a word that only those see who have the

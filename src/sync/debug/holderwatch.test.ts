@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { ambient } from '../../futex/core/ambient.ts'
-import { HolderWatch, type WatchedLock } from './longwait.ts'
+import { HolderWatch, type WatchedLock } from './holderwatch.ts'
 
 afterEach(() => {
   vi.restoreAllMocks()

@@ -7,8 +7,8 @@ import { FUTEX_WAITERS } from '../../futex/core/owner.ts'
 import { enqueue, wakeAll } from '../../futex/core/queue.ts'
 import { Bucket, Waiter } from '../../futex/core/records.ts'
 import { lockOrCreateFutex, unlockFutex } from '../../futex/core/table.ts'
-import type { notify } from '../condition/notify.ts'
-import { notifyAtWord } from '../../../testing/sync/wordprograms.ts'
+import type { notify } from './notify.ts'
+import { notifyAtWord } from '../../../testing/sync/notifyatword.ts'
 
 /** Says in the word that others wait, and only then queues them there. */
 const saysBeforeQueueing: typeof notify = (context, _place, { waiting }) => {

@@ -5,7 +5,7 @@ import { ambient } from '../../futex/core/ambient.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { threadOf } from '../../futex/recovery/awaitowner.ts'
 import { findOwner } from '../../futex/core/owner.ts'
-import type { Place } from './place.ts'
+import type { Place } from './objectwords.ts'
 
 /**
  * The lock of an object whose every change needs one: word 0 of its place. Held for a few dozen instructions,

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test, vi } from 'vitest'
 import type { FutexContext } from '../../futex/core/context.ts'
-import { HOLDER_WORDS, Holders } from '../mutex/holders.ts'
+import { HOLDER_WORDS, Holders } from './holders.ts'
 
 const dead = new Set<number>()
 /** Async code holds its shares under the name of its thread. */

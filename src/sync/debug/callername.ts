@@ -3,7 +3,7 @@ import { ambient } from '../../futex/core/ambient.ts'
 import { here } from '../../kernel/cpu/here.ts'
 import { currentTask } from '../../kernel/cpu/taskwaiter.ts'
 import { current } from '../../kernel/cpu/current.ts'
-import { asyncOwnerOf } from './asyncowner.ts'
+import { asyncOwnerOf } from '../wait/asyncowner.ts'
 
 /** What the caller is called in reports; `tid` is its own. */
 export function whoIs(tid: number): string {

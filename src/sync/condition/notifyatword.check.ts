@@ -1,6 +1,6 @@
 import { check } from '../../checker/check.ts'
 import { type MutexKind, PI, ROBUST, ROBUST_PI } from '../../futex/robust/mutex.ts'
-import { notifyAtWord } from '../../../testing/sync/wordprograms.ts'
+import { notifyAtWord } from '../../../testing/sync/notifyatword.ts'
 
 const kinds: Readonly<Record<string, MutexKind>> = {
   robust: ROBUST,

@@ -1,6 +1,6 @@
 import type { FutexContext } from '../../futex/core/context.ts'
 import { Waiter } from '../../futex/core/records.ts'
-import { EXTRA, type Place } from './place.ts'
+import { EXTRA, type Place } from './objectwords.ts'
 import type { ParkingQueue } from './queue.ts'
 
 /**
