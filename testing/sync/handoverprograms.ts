@@ -1,10 +1,10 @@
 import { assert } from '../../src/arena/assert.ts'
 import type { Setup } from '../../src/checker/check.ts'
 import type { FutexContext } from '../../src/futex/core/context.ts'
-import { HEAP_HANDOVER } from '../../src/futex/core/records.ts'
+import { HEAP_VALUE } from '../../src/futex/core/records.ts'
 import type { PayloadCodec } from '../../src/payload/codec.ts'
 import { CheckedThreads } from './checksetup.ts'
-import { PARCEL_WORDS, type Words } from '../../src/sync/wait/value.ts'
+import { VALUE_WORDS, type Words } from '../../src/sync/wait/value.ts'
 import { PIPE_DONE, SharedPipe } from '../../src/sync/channel/sharedpipe.ts'
 
 /** What may be wrong about the way of a payload. */
@@ -14,10 +14,10 @@ const AT = 64
 const ID = 1
 const DOMAIN = 2
 
-function parcel(block: number): Words {
-  const buffer = new ArrayBuffer(PARCEL_WORDS * 4)
+function valueOf(block: number): Words {
+  const buffer = new ArrayBuffer(VALUE_WORDS * 4)
   const words = { i32: new Int32Array(buffer), f64: new Float64Array(buffer) }
-  words.i32[0] = block === 0 ? 0 : HEAP_HANDOVER
+  words.i32[0] = block === 0 ? 0 : HEAP_VALUE
   words.i32[1] = block
   return words
 }
@@ -118,12 +118,12 @@ class Payloads {
 
   send(id: number): void {
     const block = this.heap.allocate(id)
-    if (this.pipes[id].send(this.context(id), parcel(block), 0) !== PIPE_DONE) this.heap.free(block)
+    if (this.pipes[id].send(this.context(id), valueOf(block), 0) !== PIPE_DONE) this.heap.free(block)
   }
 
   /** Receives a value and frees it, as a decoder does. */
   receive(id: number): boolean {
-    const words = parcel(0)
+    const words = valueOf(0)
     if (this.pipes[id].receive(this.context(id), words.i32, 0) !== PIPE_DONE) return false
     this.heap.free(words.i32[1])
     return true

@@ -2,7 +2,7 @@ import { assert } from '../../src/arena/assert.ts'
 import type { Setup } from '../../src/checker/check.ts'
 import { CheckedThreads, each } from './checksetup.ts'
 import { LOSSES } from '../../src/sync/mutex/parkinglock.ts'
-import { PLACE_WORDS } from '../../src/sync/wait/objectwords.ts'
+import { OBJECT_WORDS } from '../../src/sync/wait/objectwords.ts'
 import { RwLock } from '../../src/sync/rwlock/rwlock.ts'
 import { readersOf, ReadWait, UpgradeWait, WRITER, WriteWait } from '../../src/sync/rwlock/rwwaits.ts'
 import type { Wait } from '../../src/sync/wait/waiting.ts'
@@ -30,7 +30,7 @@ export function scene({ held, others, mortal, demanding = false, Write = WriteWa
     const threads = new CheckedThreads(count, mortal !== undefined)
     const { view, tids } = threads
     // One object is here, and what follows it is its own.
-    view.fill(0, PLACE_WORDS, RwLock.words)
+    view.fill(0, OBJECT_WORDS, RwLock.words)
     const locks = each(count, () => new RwLock({ view }))
     threads.keep(locks.map(({ queue }) => queue))
     const upgraders = others.filter(([, wants]) => wants === 'upgrade').length

@@ -6,18 +6,25 @@ import { facesOpen, finishedFace, toRun } from '../../coroutine/core/faces.ts'
 import { resumable } from '../../coroutine/core/generators.ts'
 import { runnerOrNull } from '../../coroutine/core/runner.ts'
 import { ambient } from '../../futex/core/ambient.ts'
-import { type End, endsAsync, endsInTask, endsOnThread, type Served, tryEnds } from './channelcases.ts'
+import {
+  type ChannelCase,
+  casesAsync,
+  casesInTask,
+  casesOnThread,
+  type Served,
+  tryCases,
+} from './channelcases.ts'
 import { checkCount, SyncError } from '../wait/errors.ts'
 import { LocalPipe } from './localpipe.ts'
-import { dropParcel, writeParcel } from '../wait/value.ts'
+import { dropValue, writeValue } from '../wait/value.ts'
 import { payloadHeap } from '../wait/payloads.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
 import {
   handleOf,
   openHandle,
   type OwnPlace,
-  placeFor,
-  placeKinds,
+  wordsFor,
+  ownPlaceKinds,
   type SyncHandle,
 } from '../wait/objectwords.ts'
 import { scratch } from './sharedcases.ts'
@@ -36,7 +43,7 @@ export interface ChannelOptions extends OwnPlace {
 }
 
 const channelKinds: Kinds<ChannelOptions> = {
-  ...placeKinds,
+  ...ownPlaceKinds,
   capacity: 'checked',
   latest: 'boolean',
   name: 'string',
@@ -96,7 +103,7 @@ export class Channel<T = unknown> {
     this.local = new LocalPipe(capacity, latest)
     this.pipe = this.local
     if (buffer !== undefined || view !== undefined) {
-      const place = placeFor('Channel', pipeWords(capacity), { buffer, view, index })
+      const place = wordsFor('Channel', pipeWords(capacity), { buffer, view, index })
       SharedPipe.initialize(place, capacity, latest)
       this.pipe = new SharedPipe(place, payloadHeap())
       this.local = null
@@ -149,14 +156,14 @@ export class Channel<T = unknown> {
     refuseInTask('send')
     checkWait(options)
     if (!this.trySend(value) && !(this.spin(false) && this.trySend(value))) {
-      this.checkSent(endsOnThread('sendSync', [this.end(true, value)], options), 'sendSync', options)
+      this.checkSent(casesOnThread('sendSync', [this.end(true, value)], options), 'sendSync', options)
     }
   }
 
   async sendAsync(value: T, options?: WaitOptions): Promise<void> {
     checkWait(options)
     if (!this.trySend(value)) {
-      this.checkSent(await endsAsync('sendAsync', [this.end(true, value)], options), 'sendAsync', options)
+      this.checkSent(await casesAsync('sendAsync', [this.end(true, value)], options), 'sendAsync', options)
     }
   }
 
@@ -188,18 +195,18 @@ export class Channel<T = unknown> {
     refuseInTask('receive')
     checkWait(options)
     if (this.takeNow() || (this.spin(true) && this.takeNow())) return this.received as T
-    return this.taken(endsOnThread('receiveSync', [this.end(false)], options), 'receiveSync', options)
+    return this.taken(casesOnThread('receiveSync', [this.end(false)], options), 'receiveSync', options)
   }
 
   async receiveAsync(options?: WaitOptions): Promise<T> {
     checkWait(options)
     if (this.takeNow()) return this.received as T
-    return this.taken(await endsAsync('receiveAsync', [this.end(false)], options), 'receiveAsync', options)
+    return this.taken(await casesAsync('receiveAsync', [this.end(false)], options), 'receiveAsync', options)
   }
 
   /** What can be received now; null: nothing. Done: the channel is closed and empty. */
   tryReceive(): IteratorResult<T, undefined> | null {
-    const served = tryEnds('tryReceive', [this.end(false)])
+    const served = tryCases('tryReceive', [this.end(false)])
     if (served === null) return null
     return served.closed ? { done: true, value: undefined } : { done: false, value: served.value as T }
   }
@@ -235,7 +242,7 @@ export class Channel<T = unknown> {
         yield this.received as T
         continue
       }
-      const served = await endsAsync('receiveAsync', [this.end(false)], undefined)
+      const served = await casesAsync('receiveAsync', [this.end(false)], undefined)
       if (served === null || served.closed) return
       yield served.value as T
     }
@@ -246,7 +253,7 @@ export class Channel<T = unknown> {
     const { pipe } = this
     if (pipe instanceof SharedPipe) return pipe
     const { capacity, latest, closed } = pipe
-    const place = placeFor('Channel', pipeWords(capacity), {})
+    const place = wordsFor('Channel', pipeWords(capacity), {})
     SharedPipe.initialize(place, capacity, latest)
     const shared = new SharedPipe(place, payloadHeap())
     for (const value of pipe.contents()) this.putShared(shared, value as T)
@@ -258,20 +265,20 @@ export class Channel<T = unknown> {
   }
 
   /** @internal */
-  end(sends: boolean, value?: unknown): End {
+  end(sends: boolean, value?: unknown): ChannelCase {
     return { channel: this, sends, value }
   }
 
   /** @internal Null: closed and empty. */
   *nextInTask(): Generator<number, { value: T } | null, unknown> {
     if (this.takeNow()) return { value: this.received as T }
-    const served = yield* endsInTask('receive', [this.end(false)], undefined)
+    const served = yield* casesInTask('receive', [this.end(false)], undefined)
     return served === null || served.closed ? null : { value: served.value as T }
   }
 
   /** @internal */
   nextOnThread(): { value: T } | null {
-    const served = endsOnThread('receiveSync', [this.end(false)], undefined)
+    const served = casesOnThread('receiveSync', [this.end(false)], undefined)
     return served === null || served.closed ? null : { value: served.value as T }
   }
 
@@ -309,18 +316,18 @@ export class Channel<T = unknown> {
 
   private putShared(pipe: SharedPipe, value: T): number {
     const { context } = ambient().futexes
-    writeParcel(staging, 0, value, pipe.codec)
+    writeValue(staging, 0, value, pipe.codec)
     const outcome = pipe.send(context, staging, 0)
-    if (outcome === PIPE_WOULD_WAIT || outcome === PIPE_ENDED) dropParcel(staging, 0, pipe.codec)
+    if (outcome === PIPE_WOULD_WAIT || outcome === PIPE_ENDED) dropValue(staging, 0, pipe.codec)
     return outcome
   }
 
   private *sendInTask(value: T, options: WaitOptions | undefined): Generator<number, void, unknown> {
-    this.checkSent(yield* endsInTask('send', [this.end(true, value)], options), 'send', options)
+    this.checkSent(yield* casesInTask('send', [this.end(true, value)], options), 'send', options)
   }
 
   private *receiveInTask(options: WaitOptions | undefined): Generator<number, T, unknown> {
-    return this.taken(yield* endsInTask('receive', [this.end(false)], options), 'receive', options)
+    return this.taken(yield* casesInTask('receive', [this.end(false)], options), 'receive', options)
   }
 
   private checkSent(served: Served | null, what: string, options: WaitOptions | undefined): void {

@@ -11,7 +11,7 @@ import { SharedPipe } from './sharedpipe.ts'
 import { limitOf, waitAsync, waitSync, waitTask, type WaitOptions } from '../wait/waiting.ts'
 
 /** One end of a channel, in a wait at one or several. */
-export interface End {
+export interface ChannelCase {
   readonly channel: Channel<any>
   readonly sends: boolean
   readonly value: unknown
@@ -33,12 +33,12 @@ let turn = 0
  * Waits until one of the ends can be served, and has been. Channels of which all are local are waited at
  * without leaving the thread; where one is shared, all become so.
  */
-class EndsWait {
+class ChannelWait {
   readonly what: string
-  readonly ends: readonly End[]
+  readonly ends: readonly ChannelCase[]
   private readonly start: number
 
-  constructor(what: string, ends: readonly End[]) {
+  constructor(what: string, ends: readonly ChannelCase[]) {
     this.what = what
     this.ends = ends
     this.start = ends.length === 1 ? 0 : turn++ % ends.length
@@ -93,8 +93,8 @@ class EndsWait {
 }
 
 /** Without waiting; null: none can be served now. */
-export function tryEnds(what: string, ends: readonly End[]): Served | null {
-  const waiting = new EndsWait(what, ends)
+export function tryCases(what: string, ends: readonly ChannelCase[]): Served | null {
+  const waiting = new ChannelWait(what, ends)
   const pipes = waiting.local()
   if (pipes !== null) return waiting.tryLocal(pipes)
   const cases = waiting.shared()
@@ -104,12 +104,12 @@ export function tryEnds(what: string, ends: readonly End[]): Served | null {
 }
 
 /** In a task. Null: the time is over. */
-export function* endsInTask(
+export function* casesInTask(
   what: string,
-  ends: readonly End[],
+  ends: readonly ChannelCase[],
   options: WaitOptions | undefined,
 ): Generator<number, Served | null, unknown> {
-  const waiting = new EndsWait(what, ends)
+  const waiting = new ChannelWait(what, ends)
   for (;;) {
     const pipes = waiting.local()
     if (pipes === null) {
@@ -135,15 +135,15 @@ export function* endsInTask(
   }
 }
 
-resumable(endsInTask)
+resumable(casesInTask)
 
 /** Blocking the thread. Null: the time is over. */
-export function endsOnThread(
+export function casesOnThread(
   what: string,
-  ends: readonly End[],
+  ends: readonly ChannelCase[],
   options: WaitOptions | undefined,
 ): Served | null {
-  const waiting = new EndsWait(what, ends)
+  const waiting = new ChannelWait(what, ends)
   const pipes = waiting.local()
   if (pipes === null) {
     const cases = waiting.shared()
@@ -169,12 +169,12 @@ export function endsOnThread(
   )
 }
 
-export async function endsAsync(
+export async function casesAsync(
   what: string,
-  ends: readonly End[],
+  ends: readonly ChannelCase[],
   options: WaitOptions | undefined,
 ): Promise<Served | null> {
-  const waiting = new EndsWait(what, ends)
+  const waiting = new ChannelWait(what, ends)
   for (;;) {
     const pipes = waiting.local()
     if (pipes === null) {

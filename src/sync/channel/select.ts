@@ -4,7 +4,14 @@ import { resumable } from '../../coroutine/core/generators.ts'
 import { twin } from '../../coroutine/core/coroutine.ts'
 import { blocks, facesOpen, toRun } from '../../coroutine/core/faces.ts'
 import type { Channel } from './channel.ts'
-import { type End, endsAsync, endsInTask, endsOnThread, type Served, tryEnds } from './channelcases.ts'
+import {
+  type ChannelCase,
+  casesAsync,
+  casesInTask,
+  casesOnThread,
+  type Served,
+  tryCases,
+} from './channelcases.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
 import { checkWait, type WaitOptions } from '../wait/waiting.ts'
 
@@ -30,7 +37,7 @@ export interface Selected {
 
 /** The cases sorted by what they need. */
 class Cases {
-  readonly ends: End[] = []
+  readonly ends: ChannelCase[] = []
   private readonly places: number[] = []
   private readonly signals: { readonly signal: AbortSignal; readonly index: number }[] = []
   private timer = -1
@@ -51,7 +58,7 @@ class Cases {
 
   /** What can be said without waiting. */
   now(): Selected | null {
-    const served = this.ends.length === 0 ? null : tryEnds('select', this.ends)
+    const served = this.ends.length === 0 ? null : tryCases('select', this.ends)
     if (served !== null) return this.ended(served)
     const aborted = this.signals.find(({ signal }) => signal.aborted)
     if (aborted !== undefined) return { index: aborted.index, value: aborted.signal.reason, closed: false }
@@ -87,7 +94,7 @@ class Cases {
     return { index: aborted.index, value: error, closed: false }
   }
 
-  private addEnd(end: End, index: number): void {
+  private addEnd(end: ChannelCase, index: number): void {
     this.ends.push(end)
     this.places.push(index)
   }
@@ -120,7 +127,7 @@ function* selectInTask(
   const now = all.now()
   if (now !== null) return now
   try {
-    const served = yield* endsInTask('select', all.ends, all.options(options.signal))
+    const served = yield* casesInTask('select', all.ends, all.options(options.signal))
     return served === null ? all.timedOut() : all.ended(served)
   } catch (error) {
     return all.thrown(error, options.signal)
@@ -139,7 +146,7 @@ export function selectSync(
   const all = new Cases(cases)
   const now = all.now()
   if (now !== null) return now
-  const served = endsOnThread('selectSync', all.ends, all.options(options.signal))
+  const served = casesOnThread('selectSync', all.ends, all.options(options.signal))
   return served === null ? all.timedOut() : all.ended(served)
 }
 
@@ -152,7 +159,7 @@ export async function selectAsync(
   const now = all.now()
   if (now !== null) return now
   try {
-    const served = await endsAsync('select', all.ends, all.options(options.signal))
+    const served = await casesAsync('select', all.ends, all.options(options.signal))
     return served === null ? all.timedOut() : all.ended(served)
   } catch (error) {
     return all.thrown(error, options.signal)

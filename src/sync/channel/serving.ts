@@ -1,7 +1,7 @@
 import type { FutexContext } from '../../futex/core/context.ts'
 import { type Decision, SKIP, STOP, WAKE } from '../../futex/core/decision.ts'
 import { Waiter } from '../../futex/core/records.ts'
-import { CLOSED, copyParcel, TAKEN } from '../wait/value.ts'
+import { CLOSED, copyValue, TAKEN } from '../wait/value.ts'
 import type { SharedPipe } from './sharedpipe.ts'
 
 /** How a waiter of a channel is served, under the lock of its queue (sharedpipe.ts). */
@@ -37,7 +37,7 @@ export class Handing extends Serving {
   }
 
   protected hand(i32: Int32Array, waiter: number): void {
-    copyParcel(this.from, this.at, i32, waiter + Waiter.handover)
+    copyValue(this.from, this.at, i32, waiter + Waiter.value)
   }
 }
 
@@ -57,9 +57,9 @@ export class Fetching extends Serving {
 
   protected hand(i32: Int32Array, waiter: number): void {
     const { pipe, context } = this
-    const block = pipe.takes(context, i32, waiter + Waiter.handover)
-    copyParcel(i32, waiter + Waiter.handover, this.to, this.at)
-    i32[waiter + Waiter.handover] = TAKEN // (H)
+    const block = pipe.takes(context, i32, waiter + Waiter.value)
+    copyValue(i32, waiter + Waiter.value, this.to, this.at)
+    i32[waiter + Waiter.value] = TAKEN // (H)
     pipe.taken(context, block)
   }
 }
@@ -87,6 +87,6 @@ export class Closing extends Serving {
   }
 
   protected hand(i32: Int32Array, waiter: number): void {
-    i32[waiter + Waiter.handover] = CLOSED
+    i32[waiter + Waiter.value] = CLOSED
   }
 }

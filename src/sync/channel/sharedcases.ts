@@ -5,15 +5,15 @@ import { finishWait } from '../../futex/core/sleep.ts'
 import { freeWaiters, makeWaiter, type WaiterOptions } from '../../futex/operations/waitwake.ts'
 import {
   CLOSED,
-  copyParcel,
-  dropParcel,
+  copyValue,
+  dropValue,
   NOTHING,
-  PARCEL_WORDS,
-  settleParcel,
-  takeParcel,
+  VALUE_WORDS,
+  publishValue,
+  takeValue,
   TAKEN,
   type Words,
-  writeParcel,
+  writeValue,
 } from '../wait/value.ts'
 import { PIPE_DONE, type Outcome, type SharedPipe, PIPE_WOULD_WAIT } from './sharedpipe.ts'
 import { underLock } from '../wait/underlock.ts'
@@ -27,8 +27,8 @@ export interface SharedCase {
 }
 
 /** Words that only this thread sees. */
-export function scratch(parcels: number): Words {
-  const buffer = new ArrayBuffer(parcels * PARCEL_WORDS * 4)
+export function scratch(values: number): Words {
+  const buffer = new ArrayBuffer(values * VALUE_WORDS * 4)
   return { i32: new Int32Array(buffer), f64: new Float64Array(buffer) }
 }
 
@@ -44,7 +44,7 @@ export class CasesWait implements Wait {
   closed = false
   value: unknown = undefined
   private readonly cases: readonly SharedCase[]
-  private readonly parcels: Words
+  private readonly staged: Words
   private readonly start: number
 
   /** `start`: which case is looked at first, so that none is always preferred. */
@@ -52,12 +52,12 @@ export class CasesWait implements Wait {
     this.what = what
     this.cases = cases
     this.start = start
-    this.parcels = scratch(cases.length)
+    this.staged = scratch(cases.length)
     let written = 0
     try {
       for (; written < cases.length; written++) {
         const { sends, pipe, value } = cases[written]
-        if (sends) writeParcel(this.parcels, written * PARCEL_WORDS, value, pipe.codec)
+        if (sends) writeValue(this.staged, written * VALUE_WORDS, value, pipe.codec)
       }
     } catch (error) {
       this.dropUnsent(-1)
@@ -70,10 +70,8 @@ export class CasesWait implements Wait {
     for (let turn = 0; turn < this.cases.length; turn++) {
       const index = (this.start + turn) % this.cases.length
       const { pipe, sends } = this.cases[index]
-      const at = index * PARCEL_WORDS
-      const outcome = sends
-        ? pipe.send(context, this.parcels, at)
-        : pipe.receive(context, this.parcels.i32, at)
+      const at = index * VALUE_WORDS
+      const outcome = sends ? pipe.send(context, this.staged, at) : pipe.receive(context, this.staged.i32, at)
       if (outcome !== PIPE_WOULD_WAIT) return this.settle(context, index, outcome)
     }
     return false
@@ -148,12 +146,12 @@ export class CasesWait implements Wait {
 
   private queueAt(context: FutexContext, index: number, waiter: number): void {
     const { pipe, sends } = this.cases[index]
-    const parcel = waiter + Waiter.handover
+    const slot = waiter + Waiter.value
     if (sends) {
-      copyParcel(this.parcels.i32, index * PARCEL_WORDS, context.i32, parcel)
-      settleParcel(this.arena(context), parcel, pipe.codec)
+      copyValue(this.staged.i32, index * VALUE_WORDS, context.i32, slot)
+      publishValue(this.arena(context), slot, pipe.codec)
     } else {
-      context.i32[parcel] = NOTHING
+      context.i32[slot] = NOTHING
     }
     pipe.addWaiter(context, sends, waiter)
   }
@@ -162,17 +160,17 @@ export class CasesWait implements Wait {
   takeBack(context: FutexContext, waiters: readonly number[]): void {
     this.cases.forEach(({ sends, pipe }, index) => {
       if (sends && waiters[index] !== undefined && isUnsent(context.i32, waiters[index]))
-        takeParcel(this.arena(context), waiters[index] + Waiter.handover, pipe.codec, context.thread)
+        takeValue(this.arena(context), waiters[index] + Waiter.value, pipe.codec, context.thread)
     })
   }
 
   woken(context: FutexContext, waiters: readonly number[], at: number): boolean {
-    const parcel = waiters[at] + Waiter.handover
+    const slot = waiters[at] + Waiter.value
     this.index = at
-    this.closed = context.i32[parcel] === CLOSED
+    this.closed = context.i32[slot] === CLOSED
     const { sends, pipe } = this.cases[at]
     this.takeBack(context, waiters)
-    if (!sends && !this.closed) this.value = pipe.read(context, this.arena(context), parcel)
+    if (!sends && !this.closed) this.value = pipe.read(context, this.arena(context), slot)
     this.dropUnsent(sends && !this.closed ? at : -1)
     return true
   }
@@ -188,7 +186,7 @@ export class CasesWait implements Wait {
     const { pipe, sends } = this.cases[claimed]
     pipe.lock(context)
     pipe.unlock(context)
-    const said = i32[waiters[claimed] + Waiter.handover]
+    const said = i32[waiters[claimed] + Waiter.value]
     const served = sends ? said === TAKEN || said === CLOSED : said !== NOTHING
     return served ? claimed : -1
   }
@@ -200,12 +198,12 @@ export class CasesWait implements Wait {
       this.dropUnsent(-1)
       return
     }
-    const parcel = waiters[at] + Waiter.handover
+    const slot = waiters[at] + Waiter.value
     const { sends, pipe } = this.cases[at]
-    const closed = context.i32[parcel] === CLOSED
+    const closed = context.i32[slot] === CLOSED
     if (!sends && !closed) {
       pipe.lock(context)
-      pipe.putBack(context, this.arena(context), parcel)
+      pipe.putBack(context, this.arena(context), slot)
       pipe.unlock(context)
     }
     this.dropUnsent(sends && !closed ? at : -1)
@@ -213,22 +211,22 @@ export class CasesWait implements Wait {
 
   private perform(context: FutexContext, index: number): Outcome {
     const { pipe, sends } = this.cases[index]
-    const at = index * PARCEL_WORDS
-    return sends ? pipe.put(context, this.parcels, at) : pipe.take(context, this.parcels.i32, at)
+    const at = index * VALUE_WORDS
+    return sends ? pipe.put(context, this.staged, at) : pipe.take(context, this.staged.i32, at)
   }
 
   private settle(context: FutexContext, index: number, outcome: Outcome): true {
     const { sends, pipe } = this.cases[index]
     this.index = index
     this.closed = outcome !== PIPE_DONE
-    if (!sends && !this.closed) this.value = pipe.read(context, this.parcels, index * PARCEL_WORDS)
+    if (!sends && !this.closed) this.value = pipe.read(context, this.staged, index * VALUE_WORDS)
     this.dropUnsent(sends && !this.closed ? index : -1)
     return true
   }
 
   private dropUnsent(sent: number): void {
     this.cases.forEach(({ sends, pipe }, index) => {
-      if (sends && index !== sent) dropParcel(this.parcels, index * PARCEL_WORDS, pipe.codec)
+      if (sends && index !== sent) dropValue(this.staged, index * VALUE_WORDS, pipe.codec)
     })
   }
 
@@ -238,6 +236,6 @@ export class CasesWait implements Wait {
 }
 
 function isUnsent(i32: Int32Array, waiter: number): boolean {
-  const said = i32[waiter + Waiter.handover]
+  const said = i32[waiter + Waiter.value]
   return said !== TAKEN && said !== CLOSED
 }

@@ -5,22 +5,22 @@ import { Waiter } from '../../futex/core/records.ts'
 import type { PayloadCodec } from '../../payload/codec.ts'
 import {
   blockIn,
-  copyParcel,
-  dropParcel,
-  PARCEL_WORDS,
-  readParcel,
-  takeParcel,
+  copyValue,
+  dropValue,
+  VALUE_WORDS,
+  readValue,
+  takeValue,
   TAKEN,
   type Words,
 } from '../wait/value.ts'
 import { codecOf } from '../wait/payloads.ts'
-import type { Place } from '../wait/objectwords.ts'
-import { lockPlace, unlockPlace } from '../wait/objectlock.ts'
+import type { ObjectWords } from '../wait/objectwords.ts'
+import { lockObject, unlockObject } from '../wait/objectlock.ts'
 import { claimDomain, ParkingQueue } from '../wait/queue.ts'
 import { Closing, Fetching, Handing, Refilling, type Serving } from './serving.ts'
 
 /**
- * A channel in shared memory: a ring of parcels, a queue of senders that found it full, a queue of receivers
+ * A channel in shared memory: a ring of values, a queue of senders that found it full, a queue of receivers
  * that found it empty. Two locks (objectlock.ts), each on a cache line of its own with what it guards: the
  * tail's, and inside it the head's. Whoever waits, serves one who waits, or closes takes both, before a
  * queue's; of several channels the one with the lower id first. While nobody waits at the other end, a send
@@ -38,12 +38,12 @@ import { Closing, Fetching, Handing, Refilling, type Serving } from './serving.t
  *
  * Whoever holds the lock may die at any step. The ring changes by single stores: a value is in it from the
  * store of `tail` on, and until the store of `head`. A value is handed to a waiter, or fetched from it, by
- * the store of its parcel's first word; one that was served so far and not woken finds that out when it is
+ * the store of its value's first word; one that was served so far and not woken finds that out when it is
  * sent round, or leaves (`CasesWait.servedByDead`). Only a sender's value that goes into the ring needs both:
  *
  *   (A) journal: which waiter, and where the tail is
  *   (B) the slot
- *   (C) the waiter's parcel: TAKEN
+ *   (C) the waiter's value: TAKEN
  *   (D) tail: the value is in the ring
  *   (E) journal: 0
  *
@@ -51,14 +51,14 @@ import { Closing, Fetching, Handing, Refilling, type Serving } from './serving.t
  * does (D) and (E) (`repair`). The sender's record is not given back before the sender has had the lock.
  *
  * A payload has an owner throughout: the thread that encoded it, or read it (the heap's header says so); a
- * waiter, which recovery knows, and whose payload it frees when the sleeper died (`giveUpParcel`); the ring;
+ * waiter, which recovery knows, and whose payload it frees when the sleeper died (`giveUpValue`); the ring;
  * or, on its way between a thread and one of the others, the channel itself (`giving`, `taking`):
  *
  *   a thread gives                            a thread takes
  *   [1] the thread has the block              [3] the ring or a waiter has it
  *   (F) noted under the lock: `giving`        (F) noted under the lock: `taking`
  *   (G) the header names the channel          (G) the header names the channel
- *   (H) the tail moves, or a parcel is there  (H) the head moves, or a parcel says TAKEN
+ *   (H) the tail moves, or a value is there  (H) the head moves, or a value says TAKEN
  *                                             (I) the header names the thread
  *   (J) noted: 0                              (J) noted: 0
  *   [3] the ring or a waiter has it           [1] the thread has the block
@@ -103,17 +103,17 @@ export const PIPE_WOULD_WAIT = 1
 export const PIPE_ENDED = 2
 export type Outcome = typeof PIPE_DONE | typeof PIPE_WOULD_WAIT | typeof PIPE_ENDED
 
-assert(Waiter.handover % 2 === 0, 'a number in a parcel is aligned')
+assert(Waiter.value % 2 === 0, 'a number in a value is aligned')
 
 /** A value on its way back. */
-const returnedWords = new ArrayBuffer(PARCEL_WORDS * 4)
+const returnedWords = new ArrayBuffer(VALUE_WORDS * 4)
 const returned: Words = { i32: new Int32Array(returnedWords), f64: new Float64Array(returnedWords) }
 
 export function pipeWords(capacity: number): number {
-  return HEADER_WORDS + (capacity + SLACK) * PARCEL_WORDS
+  return HEADER_WORDS + (capacity + SLACK) * VALUE_WORDS
 }
 
-export class SharedPipe implements Place {
+export class SharedPipe implements ObjectWords {
   readonly i32: Int32Array<SharedArrayBuffer>
   readonly at: number
   readonly heap: SharedArrayBuffer | null
@@ -122,11 +122,11 @@ export class SharedPipe implements Place {
   readonly codec: () => PayloadCodec
   private readonly words: Words
   private readonly slots: number
-  private readonly headLock: Place
+  private readonly headLock: ObjectWords
   /** What this thread locked it with last: the channel is in that one's domain. */
   private joined: FutexContext | null = null
 
-  constructor({ i32, at }: Place, heap: SharedArrayBuffer | null) {
+  constructor({ i32, at }: ObjectWords, heap: SharedArrayBuffer | null) {
     assert(at % 2 === 0, 'a channel starts at an even word')
     this.i32 = i32
     this.at = at
@@ -140,7 +140,7 @@ export class SharedPipe implements Place {
   }
 
   /** Marks a new place. */
-  static initialize({ i32, at }: Place, capacity: number, latest: boolean): void {
+  static initialize({ i32, at }: ObjectWords, capacity: number, latest: boolean): void {
     i32[at + CAPACITY] = capacity
     i32[at + LATEST] = latest ? 1 : 0
   }
@@ -165,47 +165,47 @@ export class SharedPipe implements Place {
 
   lock(context: FutexContext): void {
     if (context !== this.joined) this.join(context)
-    const tailDied = lockPlace(context, this)
-    if (lockPlace(context, this.headLock) || tailDied) this.repair(context)
+    const tailDied = lockObject(context, this)
+    if (lockObject(context, this.headLock) || tailDied) this.repair(context)
   }
 
   /** And tells those who were served meanwhile. */
   unlock(context: FutexContext): void {
-    unlockPlace(context, this.headLock)
-    unlockPlace(context, this)
+    unlockObject(context, this.headLock)
+    unlockObject(context, this)
     if (context.wakeQueue.length > 0) wakeAll(context)
   }
 
-  /** Sends the parcel at `from` without waiting. PIPE_DONE: it is another's. */
+  /** Sends the value at `from` without waiting. PIPE_DONE: it is another's. */
   send(context: FutexContext, from: Words, fromAt: number): Outcome {
     const { i32, at } = this
     if (context !== this.joined) this.join(context)
-    const broken = lockPlace(context, this)
+    const broken = lockObject(context, this)
     if (!broken && i32[at + RECEIVERS] === 0 && i32[at + LATEST] === 0 && i32[at + IS_CLOSED] === 0) {
       const tail = i32[at + TAIL]
       const hasRoom = this.hasRoom(tail)
       if (hasRoom) this.push(context, from, fromAt, tail)
-      unlockPlace(context, this)
+      unlockObject(context, this)
       return hasRoom ? PIPE_DONE : PIPE_WOULD_WAIT
     }
-    if (lockPlace(context, this.headLock) || broken) this.repair(context)
+    if (lockObject(context, this.headLock) || broken) this.repair(context)
     const outcome = this.put(context, from, fromAt)
     this.unlock(context)
     return outcome
   }
 
-  /** Receives into the parcel at `to` without waiting. */
+  /** Receives into the value at `to` without waiting. */
   receive(context: FutexContext, to: Int32Array, toAt: number): Outcome {
     const { i32, at, headLock } = this
     if (context !== this.joined) this.join(context)
-    if (lockPlace(context, headLock)) this.resolve(context, TAKING)
+    if (lockObject(context, headLock)) this.resolve(context, TAKING)
     const head = i32[at + HEAD]
     const quiet = i32[at + SENDERS] === 0
     const hasValue = quiet && this.hasValue(head)
     if (hasValue) this.shift(context, head, to, toAt)
     // Closed, what was sent before that may have come since.
     const done = hasValue || (quiet && Atomics.load(i32, at + IS_CLOSED) === 0)
-    unlockPlace(context, headLock)
+    unlockObject(context, headLock)
     if (done) return hasValue ? PIPE_DONE : PIPE_WOULD_WAIT
     this.lock(context)
     const outcome = this.take(context, to, toAt)
@@ -213,7 +213,7 @@ export class SharedPipe implements Place {
     return outcome
   }
 
-  /** Locked. Sends the parcel at `from`; PIPE_DONE: it is another's. */
+  /** Locked. Sends the value at `from`; PIPE_DONE: it is another's. */
   put(context: FutexContext, from: Words, fromAt: number): Outcome {
     const { i32, at } = this
     if (i32[at + IS_CLOSED] === 1) return PIPE_ENDED
@@ -229,7 +229,7 @@ export class SharedPipe implements Place {
     return PIPE_DONE
   }
 
-  /** Locked. Receives into the parcel at `to`. */
+  /** Locked. Receives into the value at `to`. */
   take(context: FutexContext, to: Int32Array, toAt: number): Outcome {
     const { i32, at } = this
     const head = i32[at + HEAD]
@@ -248,17 +248,17 @@ export class SharedPipe implements Place {
   putBack(context: FutexContext, from: Words, fromAt: number): void {
     const { i32, at } = this
     // The thread's, and not its waiter's any more: recovery from its death would free what a waiter names.
-    copyParcel(from.i32, fromAt, returned.i32, 0)
-    takeParcel(from, fromAt, this.codec, context.thread)
+    copyValue(from.i32, fromAt, returned.i32, 0)
+    takeValue(from, fromAt, this.codec, context.thread)
     if (i32[at + RECEIVERS] === 1 && this.handOver(context, returned.i32, 0)) return
     const count = this.count
     if (count === this.slots - 1 || (count > 0 && i32[at + LATEST] === 1)) {
-      dropParcel(returned, 0, this.codec)
+      dropValue(returned, 0, this.codec)
       return
     }
     const head = i32[at + HEAD] === 0 ? this.slots - 1 : i32[at + HEAD] - 1
     const block = this.give(context, returned.i32, 0)
-    copyParcel(returned.i32, 0, i32, this.slot(head))
+    copyValue(returned.i32, 0, i32, this.slot(head))
     Atomics.store(i32, at + HEAD, head) // (H)
     this.given(block)
     // What the tail has seen of the head may be behind it, never before it.
@@ -283,9 +283,9 @@ export class SharedPipe implements Place {
     this.i32[this.at + (sends ? SENDERS : RECEIVERS)] = 1
   }
 
-  /** The value of a parcel that this thread has received. */
+  /** The value of a value that this thread has received. */
   read(context: FutexContext, words: Words, at: number): unknown {
-    return readParcel(words, at, this.codec, context.thread)
+    return readValue(words, at, this.codec, context.thread)
   }
 
   private join(context: FutexContext): void {
@@ -320,20 +320,20 @@ export class SharedPipe implements Place {
 
   private push(context: FutexContext, from: Words, fromAt: number, tail: number): void {
     const block = this.give(context, from.i32, fromAt)
-    copyParcel(from.i32, fromAt, this.i32, this.slot(tail))
+    copyValue(from.i32, fromAt, this.i32, this.slot(tail))
     Atomics.store(this.i32, this.at + TAIL, this.after(tail)) // (H)
     this.given(block)
   }
 
   private shift(context: FutexContext, head: number, to: Int32Array, toAt: number): void {
     const block = this.takes(context, this.i32, this.slot(head))
-    copyParcel(this.i32, this.slot(head), to, toAt)
+    copyValue(this.i32, this.slot(head), to, toAt)
     Atomics.store(this.i32, this.at + HEAD, this.after(head)) // (H)
     this.taken(context, block)
   }
 
   /**
-   * Both locks are held. A receiver that waits gets the parcel; false: none does, and it is the thread's
+   * Both locks are held. A receiver that waits gets the value; false: none does, and it is the thread's
    * still.
    */
   private handOver(context: FutexContext, from: Int32Array, fromAt: number): boolean {
@@ -347,7 +347,7 @@ export class SharedPipe implements Place {
     return isServed
   }
 
-  /** The tail's lock is held: the parcel's block, if it has one, is about to leave the thread. */
+  /** The tail's lock is held: the value's block, if it has one, is about to leave the thread. */
   private give(context: FutexContext, from: Int32Array, fromAt: number): number {
     const block = blockIn(from, fromAt)
     if (block !== 0) {
@@ -402,7 +402,7 @@ export class SharedPipe implements Place {
     for (let slot = Atomics.load(i32, at + HEAD); slot !== tail; slot = this.after(slot))
       if (blockIn(i32, this.slot(slot)) === block) return true
     for (let waiter = waiters.after(arena, 0); waiter !== 0; waiter = waiters.after(arena, waiter))
-      if (blockIn(arena, waiter + Waiter.handover) === block) return true
+      if (blockIn(arena, waiter + Waiter.value) === block) return true
     return false
   }
 
@@ -410,12 +410,12 @@ export class SharedPipe implements Place {
   refill(context: FutexContext, waiter: number, tail: number): void {
     const { i32, at } = this
     const { i32: arena } = context
-    const block = this.give(context, arena, waiter + Waiter.handover)
+    const block = this.give(context, arena, waiter + Waiter.value)
     i32[at + JOURNAL_TAIL] = tail
     i32[at + JOURNAL_ORDER] = arena[waiter + Waiter.order]
     i32[at + JOURNAL] = waiter // (A)
-    copyParcel(arena, waiter + Waiter.handover, i32, this.slot(tail)) // (B)
-    arena[waiter + Waiter.handover] = TAKEN // (C)
+    copyValue(arena, waiter + Waiter.value, i32, this.slot(tail)) // (B)
+    arena[waiter + Waiter.value] = TAKEN // (C)
     Atomics.store(i32, at + TAIL, this.after(tail)) // (D)
     i32[at + JOURNAL] = 0 // (E)
     this.given(block)
@@ -429,7 +429,7 @@ export class SharedPipe implements Place {
     // Its order tells a sender that still waits from one that died as well, whose record may be another's.
     if (waiter !== 0 && arena[waiter + Waiter.order] === i32[at + JOURNAL_ORDER]) {
       const tail = i32[at + JOURNAL_TAIL]
-      if (i32[at + TAIL] === tail && arena[waiter + Waiter.handover] === TAKEN)
+      if (i32[at + TAIL] === tail && arena[waiter + Waiter.value] === TAKEN)
         Atomics.store(i32, at + TAIL, this.after(tail))
     }
     i32[at + JOURNAL] = 0
@@ -446,7 +446,7 @@ export class SharedPipe implements Place {
     const block = this.takes(context, i32, this.slot(head))
     Atomics.store(i32, at + HEAD, this.after(head)) // (H)
     this.taken(context, block)
-    dropParcel(this.words, this.slot(head), this.codec)
+    dropValue(this.words, this.slot(head), this.codec)
   }
 
   private fetch(context: FutexContext, fetching: Serving): boolean {
@@ -463,7 +463,7 @@ export class SharedPipe implements Place {
   }
 
   private slot(index: number): number {
-    return this.at + HEADER_WORDS + index * PARCEL_WORDS
+    return this.at + HEADER_WORDS + index * VALUE_WORDS
   }
 
   private after(index: number): number {

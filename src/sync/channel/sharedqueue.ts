@@ -11,12 +11,12 @@ import {
   handleOf,
   openHandle,
   type OwnPlace,
-  type Place,
-  placeFor,
-  placeKinds,
+  type ObjectWords,
+  wordsFor,
+  ownPlaceKinds,
   type SyncHandle,
 } from '../wait/objectwords.ts'
-import { lockPlace, unlockPlace } from '../wait/objectlock.ts'
+import { lockObject, unlockObject } from '../wait/objectlock.ts'
 import { claimDomain, ParkingQueue } from '../wait/queue.ts'
 import { underLock } from '../wait/underlock.ts'
 import { blockingMethods, checkWait, type Wait, type WaitOptions } from '../wait/waiting.ts'
@@ -39,7 +39,7 @@ export interface SharedQueueOptions extends OwnPlace {
 }
 
 const queueKinds: Kinds<SharedQueueOptions> = {
-  ...placeKinds,
+  ...ownPlaceKinds,
   capacity: 'checked',
   fields: 'checked',
   name: 'string',
@@ -53,7 +53,7 @@ const queueKinds: Kinds<SharedQueueOptions> = {
  * store of `head`: whoever holds the lock may die at any step. One slot is always free, so that the two tell
  * empty from full. Who is woken looks again: another may have come first.
  */
-export class SharedQueue implements Place {
+export class SharedQueue implements ObjectWords {
   readonly i32: Int32Array<SharedArrayBuffer>
   readonly at: number
   readonly name: string | undefined
@@ -70,7 +70,7 @@ export class SharedQueue implements Place {
     const { capacity, fields = 1, name } = options
     checkCount('new SharedQueue({ capacity })', capacity, 1, 1 << 24)
     checkCount('new SharedQueue({ fields })', fields, 1, 1 << 16)
-    const { i32, at } = placeFor('SharedQueue', SharedQueue.words(capacity, fields), options)
+    const { i32, at } = wordsFor('SharedQueue', SharedQueue.words(capacity, fields), options)
     if (at % 2 !== 0) throw new RangeError('new SharedQueue({ index }): it starts at an even word')
     this.i32 = i32
     this.at = at
@@ -125,7 +125,7 @@ export class SharedQueue implements Place {
     const { context } = ambient().futexes
     this.lock(context)
     const popped = this.popLocked(record)
-    unlockPlace(context, this)
+    unlockObject(context, this)
     if (popped) this.wakeOther(context, false)
     return popped
   }
@@ -192,7 +192,7 @@ export class SharedQueue implements Place {
         if (!done) this.addWaiter(context, pushes, waiter)
         return done
       },
-      () => unlockPlace(context, this),
+      () => unlockObject(context, this),
     )
   }
 
@@ -201,7 +201,7 @@ export class SharedQueue implements Place {
       claimDomain(context, this)
       this.joined = context
     }
-    lockPlace(context, this)
+    lockObject(context, this)
   }
 
   /** The flag last: it may be up for nobody, and never down for someone. */
@@ -231,7 +231,7 @@ export class SharedQueue implements Place {
     const { context } = ambient().futexes
     this.lock(context)
     const pushed = this.pushLocked(record)
-    unlockPlace(context, this)
+    unlockObject(context, this)
     if (pushed) this.wakeOther(context, true)
     return pushed
   }

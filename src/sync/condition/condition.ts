@@ -20,9 +20,9 @@ import {
   handleOf,
   openHandle,
   type OwnPlace,
-  type Place,
-  placeFor,
-  PLACE_WORDS,
+  type ObjectWords,
+  wordsFor,
+  OBJECT_WORDS,
   type SyncHandle,
   HAS_WAITERS,
 } from '../wait/objectwords.ts'
@@ -72,8 +72,8 @@ export interface Held {
  * the mutex again, or finds that its holder has died, ends without; then (E) has woken it for nothing, and it
  * passes on what it got: its notification, and its turn to wake the next.
  */
-export class Condition implements Place {
-  static readonly words: number = PLACE_WORDS
+export class Condition implements ObjectWords {
+  static readonly words: number = OBJECT_WORDS
 
   readonly i32: Int32Array<SharedArrayBuffer>
   readonly at: number
@@ -85,7 +85,7 @@ export class Condition implements Place {
 
   constructor(options: ConditionOptions = {}) {
     checkOptions('new Condition(options)', options, objectKinds)
-    const { i32, at } = placeFor('Condition', Condition.words, options)
+    const { i32, at } = wordsFor('Condition', Condition.words, options)
     this.i32 = i32
     this.at = at
     this.name = options.name

@@ -10,7 +10,7 @@ import type { FutexWord } from '../../futex/core/space.ts'
 import { lockOrCreateFutex, unlockFutex } from '../../futex/core/table.ts'
 import { TID_MASK } from '../mutex/parkinglock.ts'
 import { WakeCount } from '../wait/wakecount.ts'
-import { EXTRA, type Place, HAS_WAITERS } from '../wait/objectwords.ts'
+import { EXTRA, type ObjectWords, HAS_WAITERS } from '../wait/objectwords.ts'
 import type { ParkingQueue } from '../wait/queue.ts'
 
 /**
@@ -79,7 +79,7 @@ export interface ConditionQueues {
 }
 
 /** A mutex whose waiters are on `queue`. */
-export interface QueuedMutex extends Place {
+export interface QueuedMutex extends ObjectWords {
   readonly queue: ParkingQueue
 }
 
@@ -89,7 +89,7 @@ export interface QueuedMutex extends Place {
  */
 export function notify(
   context: FutexContext,
-  { i32, at }: Place,
+  { i32, at }: ObjectWords,
   { waiting, notified }: ConditionQueues,
   mutex: QueuedMutex | null,
   limit: number,
@@ -120,7 +120,7 @@ function wordOf(context: FutexContext, waiting: ParkingQueue): FutexWord | null 
 /** Moves them to the word. How many; what is left is left for a reason that those who wait find out. */
 function notifyAtWord(
   context: FutexContext,
-  place: Place,
+  place: ObjectWords,
   waiting: ParkingQueue,
   word: FutexWord,
   limit: number,
@@ -144,7 +144,7 @@ function notifyAtWord(
   return count
 }
 
-function clearWaiters(context: FutexContext, { i32, at }: Place, waiting: ParkingQueue): void {
+function clearWaiters(context: FutexContext, { i32, at }: ObjectWords, waiting: ParkingQueue): void {
   waiting.lock(context)
   if (waiting.isEmpty(context)) Atomics.and(i32, at, ~HAS_WAITERS)
   waiting.unlockQuietly(context)
@@ -153,7 +153,7 @@ function clearWaiters(context: FutexContext, { i32, at }: Place, waiting: Parkin
 /** Those who wait with a mutex that does not inherit. The queue is locked, and unlocked here. */
 function moveToWord(
   context: FutexContext,
-  { i32, at }: Place,
+  { i32, at }: ObjectWords,
   waiting: ParkingQueue,
   word: FutexWord,
   limit: number,
@@ -193,7 +193,7 @@ function moveToWord(
 /** Those who are left, or whose mutex keeps no queue of its own that is known here. */
 function notifyQueued(
   context: FutexContext,
-  { i32, at }: Place,
+  { i32, at }: ObjectWords,
   { waiting, notified }: ConditionQueues,
   mutex: QueuedMutex | null,
   limit: number,
@@ -218,7 +218,7 @@ function notifyQueued(
   return decision.notified
 }
 
-function isFree({ i32, at }: Place): boolean {
+function isFree({ i32, at }: ObjectWords): boolean {
   return (Atomics.load(i32, at) & TID_MASK) === 0
 }
 

@@ -6,9 +6,9 @@ import { current } from '../../kernel/cpu/current.ts'
 import { asyncOwnerOf } from '../wait/asyncowner.ts'
 
 /** What the caller is called in reports; `tid` is its own. */
-export function whoIs(tid: number): string {
-  const { view } = here
-  if (currentTask()?.owner.tid === tid && view !== null) {
+export function callerName(tid: number): string {
+  const view = currentView()
+  if (ambient().currentTask()?.tid === tid && view !== null) {
     const { name, id } = current()
     return name === '' ? `task ${id}` : `task '${name}' (${id})`
   }

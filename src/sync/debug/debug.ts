@@ -10,9 +10,9 @@ import { LockTable, type TableEntry } from './locktable.ts'
 import { indent, lockName, tell } from './holderwatch.ts'
 import { type LockObserver, observer, setObserver } from './observer.ts'
 import { coroutineHasEnded } from '../wait/caller.ts'
-import type { Place } from '../wait/objectwords.ts'
+import type { ObjectWords } from '../wait/objectwords.ts'
 import { ParkingQueue } from '../wait/queue.ts'
-import { whoIs } from './callername.ts'
+import { callerName } from './callername.ts'
 
 /** Who holds a lock, and who waits for it. */
 export interface LockInfo {
@@ -122,23 +122,23 @@ class Watching implements LockObserver {
     this.options = options
   }
 
-  acquired(place: Place, kind: string, name: string | undefined, tid: number): void {
+  acquired(place: ObjectWords, kind: string, name: string | undefined, tid: number): void {
     if (this.isOver()) return
     const object = this.idOf(place)
-    const entry = { object, tid, kind, name, who: whoIs(tid), stack: callSite() }
+    const entry = { object, tid, kind, name, who: callerName(tid), stack: callSite() }
     this.table.locked(() => this.table.addHold(entry))
   }
 
-  released(place: Place, tid: number): void {
+  released(place: ObjectWords, tid: number): void {
     if (this.isOver()) return
     const object = this.idOf(place)
     this.table.locked(() => this.table.removeHold(object, tid))
   }
 
-  waits(place: Place, kind: string, name: string | undefined, tid: number): void {
+  waits(place: ObjectWords, kind: string, name: string | undefined, tid: number): void {
     if (this.isOver()) return
     const object = this.idOf(place)
-    const entry = { object, tid, kind, name, who: whoIs(tid), stack: callSite() }
+    const entry = { object, tid, kind, name, who: callerName(tid), stack: callSite() }
     const found = this.table.locked(() => {
       this.table.addWait(entry)
       const holds = this.table.holds()
@@ -158,7 +158,7 @@ class Watching implements LockObserver {
     throw new SyncError('ERR_HEDDLE_DEADLOCK', message)
   }
 
-  waited(place: Place, tid: number): void {
+  waited(place: ObjectWords, tid: number): void {
     if (this.isOver()) return
     const object = this.idOf(place)
     this.table.locked(() => this.table.removeWait(object, tid))
@@ -178,7 +178,7 @@ class Watching implements LockObserver {
     return true
   }
 
-  private idOf(place: Place): number {
+  private idOf(place: ObjectWords): number {
     return new ParkingQueue(place).objectId(ambient().futexes.context)
   }
 

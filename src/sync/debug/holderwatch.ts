@@ -8,7 +8,7 @@ import { here } from '../../kernel/cpu/here.ts'
 import { reportDeadlock } from '../../kernel/recovery/deadlock.ts'
 import { shortStack, siteOf } from './callsite.ts'
 import { LockTable, type TableEntry } from './locktable.ts'
-import { whoIs } from './callername.ts'
+import { callerName } from './callername.ts'
 
 /**
  * Deadlocks, found by those who wait. A lock says who holds it in a word that only those see who have the
@@ -126,7 +126,7 @@ export class HolderWatch implements LongWait {
     const { kind, name } = this.lock
     const { tid } = this
     const object = this.lock.objectId(context)
-    const entry = { object, tid, kind, name, who: whoIs(tid), stack: siteOf(this.site) }
+    const entry = { object, tid, kind, name, who: callerName(tid), stack: siteOf(this.site) }
     table.locked(() => table.addWait(entry))
   }
 }

@@ -1,5 +1,5 @@
 import type { FutexContext } from '../../futex/core/context.ts'
-import { lockPlace, unlockPlace } from '../wait/objectlock.ts'
+import { lockObject, unlockObject } from '../wait/objectlock.ts'
 import { underLock } from '../wait/underlock.ts'
 
 /**
@@ -97,8 +97,8 @@ export class LockTable {
 
   locked<T>(fn: () => T): T {
     const place = { i32: this.i32, at: this.start }
-    lockPlace(this.context, place)
-    return underLock(fn, () => unlockPlace(this.context, place))
+    lockObject(this.context, place)
+    return underLock(fn, () => unlockObject(this.context, place))
   }
 
   addHold(entry: NewEntry): void {

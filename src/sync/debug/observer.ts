@@ -1,15 +1,15 @@
-import type { Place } from '../wait/objectwords.ts'
+import type { ObjectWords } from '../wait/objectwords.ts'
 
 /**
  * Who hears of locks being taken, waited for and let go: debug mode. Null is the ordinary case, and all that
  * fast paths look at.
  */
 export interface LockObserver {
-  acquired(place: Place, kind: string, name: string | undefined, tid: number): void
-  released(place: Place, tid: number): void
+  acquired(place: ObjectWords, kind: string, name: string | undefined, tid: number): void
+  released(place: ObjectWords, tid: number): void
   /** Throws where waiting would close a circle. */
-  waits(place: Place, kind: string, name: string | undefined, tid: number): void
-  waited(place: Place, tid: number): void
+  waits(place: ObjectWords, kind: string, name: string | undefined, tid: number): void
+  waited(place: ObjectWords, tid: number): void
 }
 
 export let observer: LockObserver | null = null

@@ -21,7 +21,7 @@ import type { OwnedLock } from '../../futex/robust/ownedlock.ts'
 import { type MutexKind, PI, PLAIN, ROBUST, WordMutex } from '../../futex/robust/mutex.ts'
 import { currentOwner } from '../wait/caller.ts'
 import { disposedError, SyncError } from '../wait/errors.ts'
-import { EXTRA, type Place } from '../wait/objectwords.ts'
+import { EXTRA, type ObjectWords } from '../wait/objectwords.ts'
 import { limitOf, type WaitOptions } from '../wait/waiting.ts'
 import type { LockCore, Protocol } from './lockcore.ts'
 import { LOCK_WORD, mappedWord } from './mappedword.ts'
@@ -35,7 +35,7 @@ export class FutexLock implements LockCore {
   readonly parking = null
   ownerDied = false
   protected readonly kind: MutexKind
-  private readonly place: Place
+  private readonly place: ObjectWords
   /** The lock as this thread sees it in its domain. A thread that boots a kernel is in another domain afterwards. */
   private opened: { readonly futexes: Futexes; readonly word: FutexWord; readonly lock: OwnedLock } | null =
     null
@@ -43,7 +43,7 @@ export class FutexLock implements LockCore {
   private lastOwner: LockOwner | null = null
   private lastLock: OwnedLock | null = null
 
-  constructor(place: Place, protocol: Protocol, robust: boolean) {
+  constructor(place: ObjectWords, protocol: Protocol, robust: boolean) {
     this.place = place
     this.kind = ((protocol === 'inherit' ? PI : PLAIN) | (robust ? ROBUST : 0)) as MutexKind
     if (place.at % 2 !== 0)

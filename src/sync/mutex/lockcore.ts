@@ -1,7 +1,7 @@
 import type { FutexContext } from '../../futex/core/context.ts'
 import type { LockOwner } from '../../futex/core/owner.ts'
 import type { LongWait } from '../../futex/core/sleep.ts'
-import type { Place } from '../wait/objectwords.ts'
+import type { ObjectWords } from '../wait/objectwords.ts'
 import type { ParkingQueue } from '../wait/queue.ts'
 import type { WaitOptions } from '../wait/waiting.ts'
 
@@ -24,7 +24,7 @@ export interface LockCore {
   /** The last holder died with the lock, and `makeConsistent` has not been called since. */
   readonly ownerDied: boolean
   /** Where a notifier may queue the waiters of a condition; null: at the word that `aim` names. */
-  readonly parking: (Place & { readonly queue: ParkingQueue }) | null
+  readonly parking: (ObjectWords & { readonly queue: ParkingQueue }) | null
 
   /** The TID of the holder, or 0. */
   holder(): number

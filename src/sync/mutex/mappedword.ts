@@ -4,7 +4,7 @@ import type { Futexes } from '../../futex/core/futexes.ts'
 import type { AddressSpace, FutexWord } from '../../futex/core/space.ts'
 import { awaitOwner } from '../../futex/recovery/gone.ts'
 import { SyncError } from '../wait/errors.ts'
-import { type Place, viewOf } from '../wait/objectwords.ts'
+import { type ObjectWords, viewOf } from '../wait/objectwords.ts'
 
 /**
  * The word of a lock that waits at a futex. The futex is of a mapped buffer; the first thread that uses the
@@ -24,7 +24,7 @@ const HANDLES = 12
 const CLAIMED = -2
 
 /** The lock's word as this thread sees it; maps the buffer if no thread has. */
-export function mappedWord({ context, space }: Futexes, { i32, at }: Place): FutexWord {
+export function mappedWord({ context, space }: Futexes, { i32, at }: ObjectWords): FutexWord {
   const tag = domainTag(context)
   const handles = new Float64Array(i32.buffer, (at + HANDLES) * 4, 2)
   for (;;) {
@@ -48,7 +48,7 @@ export function mappedWord({ context, space }: Futexes, { i32, at }: Place): Fut
 /** This thread has claimed the word. Without room for a mapping it gives the claim up, and the next thread may try. */
 function mapBuffer(
   space: AddressSpace,
-  { i32, at }: Place,
+  { i32, at }: ObjectWords,
   handles: Float64Array,
   claim: number,
   tag: number,

@@ -16,10 +16,10 @@ import {
   handleOf,
   openHandle,
   type OwnPlace,
-  type Place,
-  placeFor,
-  placeKinds,
-  PLACE_WORDS,
+  type ObjectWords,
+  wordsFor,
+  ownPlaceKinds,
+  OBJECT_WORDS,
   type SyncHandle,
 } from '../wait/objectwords.ts'
 import { ParkingQueue } from '../wait/queue.ts'
@@ -49,7 +49,7 @@ export interface MutexOptions extends OwnPlace {
 }
 
 const mutexKinds: Kinds<MutexOptions> = {
-  ...placeKinds,
+  ...ownPlaceKinds,
   protocol: 'checked',
   robust: 'boolean',
   type: 'checked',
@@ -60,11 +60,11 @@ const mutexKinds: Kinds<MutexOptions> = {
  * Mutual exclusion between tasks, threads and promises. Without contention, locking is one compare-exchange
  * and so is unlocking. The lock itself is its core (lockcore.ts).
  */
-export class Mutex implements Place, WatchedLock {
+export class Mutex implements ObjectWords, WatchedLock {
   /** @internal For reports. */
   readonly kind = 'mutex'
   /** With a protocol, or robust, `engineWords`. */
-  static readonly words: number = PLACE_WORDS
+  static readonly words: number = OBJECT_WORDS
   static readonly engineWords: number = MAPPED_LOCK_WORDS
 
   readonly i32: Int32Array<SharedArrayBuffer>
@@ -92,7 +92,7 @@ export class Mutex implements Place, WatchedLock {
       throw new TypeError(`new Mutex({ type: ${String(type)} }): give 'normal', 'recursive' or 'errorcheck'`)
     }
     const parks = protocol === 'none' && !robust
-    const { i32, at } = placeFor('Mutex', parks ? PLACE_WORDS : MAPPED_LOCK_WORDS, options)
+    const { i32, at } = wordsFor('Mutex', parks ? OBJECT_WORDS : MAPPED_LOCK_WORDS, options)
     this.i32 = i32
     this.at = at
     this.protocol = protocol

@@ -8,7 +8,7 @@ import { Waiter } from '../../futex/core/records.ts'
 import type { LongWait } from '../../futex/core/sleep.ts'
 import { currentTid } from '../wait/caller.ts'
 import { disposedError, SyncError } from '../wait/errors.ts'
-import { type Place, HAS_WAITERS } from '../wait/objectwords.ts'
+import { type ObjectWords, HAS_WAITERS } from '../wait/objectwords.ts'
 import type { ParkingQueue } from '../wait/queue.ts'
 import { QueueWait, WAIT_SPINS, waitAsync, type WaitOptions, waitSync, waitTask } from '../wait/waiting.ts'
 import { WakeCount } from '../wait/wakecount.ts'
@@ -42,7 +42,7 @@ export const DEMANDS = 0x4000_0000
 export const LOSSES = 4
 
 /** Takes the word from [1] or [4]. False: it is held, perhaps by the caller. */
-export function takeWord({ i32, at }: Place, tid: number): boolean {
+export function takeWord({ i32, at }: ObjectWords, tid: number): boolean {
   for (;;) {
     const seen = Atomics.load(i32, at)
     if ((seen & TID_MASK) !== 0) return false
@@ -51,13 +51,13 @@ export function takeWord({ i32, at }: Place, tid: number): boolean {
 }
 
 /** Disposes of the word, from [1] to [5]. */
-export function disposeWord({ i32, at }: Place): void {
+export function disposeWord({ i32, at }: ObjectWords): void {
   const before = Atomics.compareExchange(i32, at, 0, HAS_WAITERS | NOBODY)
   if (before === 0 || (before & TID_MASK) === NOBODY) return
   throw new SyncError('ERR_HEDDLE_BUSY', 'dispose: the mutex is held, or has waiters')
 }
 
-export class ParkingLock implements LockCore, Place {
+export class ParkingLock implements LockCore, ObjectWords {
   readonly i32: Int32Array<SharedArrayBuffer>
   readonly at: number
   readonly queue: ParkingQueue
@@ -66,7 +66,7 @@ export class ParkingLock implements LockCore, Place {
   /** When this thread took the lock, if it had waited for it, for the event ring; else 0. */
   heldSince = 0
 
-  constructor({ i32, at }: Place, queue: ParkingQueue) {
+  constructor({ i32, at }: ObjectWords, queue: ParkingQueue) {
     this.i32 = i32
     this.at = at
     this.queue = queue
@@ -197,10 +197,10 @@ export class ParkingLock implements LockCore, Place {
  * or free.
  */
 class NextHolder implements Decision {
-  private readonly lock: Place
+  private readonly lock: ObjectWords
   private hasWoken = false
 
-  constructor(lock: Place) {
+  constructor(lock: ObjectWords) {
     this.lock = lock
   }
 

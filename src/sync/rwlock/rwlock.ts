@@ -11,7 +11,7 @@ import { HOLDER_WORDS, Holders } from '../wait/holders.ts'
 import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
 import { observer, tellMade } from '../debug/observer.ts'
 import { currentTid, refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
-import { PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/objectwords.ts'
+import { OBJECT_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/objectwords.ts'
 import { ReadGuard, UpgradeGuard, WriteGuard } from './rwguards.ts'
 import { HolderWatch } from '../debug/holderwatch.ts'
 import {
@@ -51,7 +51,7 @@ import { blockingMethods, checkWait, WAIT_SPINS, Finished, type WaitOptions } fr
  * eight readers have names (holders.ts): a writer that has to wait gives back what dead ones had.
  */
 export class RwLock extends SyncObject {
-  static readonly words: number = PLACE_WORDS + HOLDER_WORDS
+  static readonly words: number = OBJECT_WORDS + HOLDER_WORDS
   /** @internal */
   readonly holders: Holders
   private readonly readGuard: ReadGuard
@@ -63,7 +63,7 @@ export class RwLock extends SyncObject {
 
   constructor(options: ObjectOptions = {}) {
     super('RwLock', RwLock.words, options)
-    this.holders = new Holders(this.i32, this.at + PLACE_WORDS)
+    this.holders = new Holders(this.i32, this.at + OBJECT_WORDS)
     this.readGuard = new ReadGuard(this)
     this.writeGuard = new WriteGuard(this, null)
     this.upgradeGuard = new UpgradeGuard(this)

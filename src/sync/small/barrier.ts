@@ -6,7 +6,7 @@ import { Waiter } from '../../futex/core/records.ts'
 import { checkCount } from '../wait/errors.ts'
 import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
-import { EXTRA, type OwnPlace, PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/objectwords.ts'
+import { EXTRA, type OwnPlace, OBJECT_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/objectwords.ts'
 import { blockingMethods, checkWait, QueueWait, type WaitOptions } from '../wait/waiting.ts'
 import { WakeCount } from '../wait/wakecount.ts'
 
@@ -18,7 +18,7 @@ import { WakeCount } from '../wait/wakecount.ts'
  * The state word counts how often all have met, in its low 31 bits.
  */
 export class Barrier extends SyncObject {
-  static readonly words: number = PLACE_WORDS
+  static readonly words: number = OBJECT_WORDS
 
   constructor(parties: number, options: ObjectOptions = {}) {
     checkCount('new Barrier(parties)', parties, 1)
@@ -78,7 +78,7 @@ export class Barrier extends SyncObject {
 /** Only to find the words of a place. */
 class BarrierPlace extends SyncObject {
   constructor(place: OwnPlace) {
-    super('Barrier', PLACE_WORDS, place)
+    super('Barrier', OBJECT_WORDS, place)
   }
 }
 
@@ -96,7 +96,7 @@ const MET = 1
 /** Says to each that they meet now, if the last to come gets as far as to count it. */
 class Marking implements Decision {
   decide(i32: Int32Array, waiter: number): typeof SKIP {
-    i32[waiter + Waiter.handover] = MET
+    i32[waiter + Waiter.value] = MET
     return SKIP
   }
 }
@@ -121,7 +121,7 @@ export class ArrivalWait extends QueueWait {
     const meetings = Atomics.load(i32, at) & ~HAS_WAITERS
     this.last = arrived.count + 1 >= this.barrier.parties
     this.meetings = meetings
-    context.i32[waiter + Waiter.handover] = 0
+    context.i32[waiter + Waiter.value] = 0
     if (this.last) this.queue.walk(context, new Marking()) // (A)
     Atomics.store(i32, at, this.last ? (meetings + 1) & ~HAS_WAITERS : meetings | HAS_WAITERS) // (B)
     if (this.last) this.queue.walk(context, new WakeCount(Infinity)) // (C)
@@ -130,7 +130,7 @@ export class ArrivalWait extends QueueWait {
 
   /** The last to come died between (B) and (C): those that (A) had reached have met. */
   servedByDead({ i32 }: FutexContext, [waiter]: readonly number[]): number {
-    return i32[waiter + Waiter.parcel] === MET && this.barrier.meetings !== this.meetings ? 0 : -1
+    return i32[waiter + Waiter.value] === MET && this.barrier.meetings !== this.meetings ? 0 : -1
   }
 }
 

@@ -5,7 +5,7 @@ import type { FutexContext } from '../../futex/core/context.ts'
 import { checkNotified } from '../wait/errors.ts'
 import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
-import { EXTRA, type OwnPlace, PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/objectwords.ts'
+import { EXTRA, type OwnPlace, OBJECT_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/objectwords.ts'
 import { WakeCount } from '../wait/wakecount.ts'
 import { blockingMethods, checkWait, QueueWait, type WaitOptions } from '../wait/waiting.ts'
 
@@ -14,7 +14,7 @@ import { blockingMethods, checkWait, QueueWait, type WaitOptions } from '../wait
  * place's fourth word; the first says, by its sign, that someone waits.
  */
 export class AtomicInt32 extends SyncObject {
-  static readonly words: number = PLACE_WORDS
+  static readonly words: number = OBJECT_WORDS
 
   constructor(value = 0, options: ObjectOptions = {}) {
     super('AtomicInt32', AtomicInt32.words, options)

@@ -3,9 +3,9 @@ import {
   handleOf,
   openHandle,
   type OwnPlace,
-  type Place,
-  placeFor,
-  placeKinds,
+  type ObjectWords,
+  wordsFor,
+  ownPlaceKinds,
   type SyncHandle,
 } from '../wait/objectwords.ts'
 
@@ -15,11 +15,11 @@ abstract class Cell64 {
   protected readonly bits: BigInt64Array
   protected readonly index: number
   private readonly kind: string
-  private readonly own: Place
+  private readonly own: ObjectWords
 
   protected constructor(kind: string, options: OwnPlace) {
-    checkOptions(`new ${kind}(options)`, options, placeKinds)
-    this.own = placeFor(kind, Cell64.words, options)
+    checkOptions(`new ${kind}(options)`, options, ownPlaceKinds)
+    this.own = wordsFor(kind, Cell64.words, options)
     const { i32, at } = this.own
     if (at % 2 !== 0) throw new RangeError(`new ${kind}({ index }): it starts at an even word`)
     this.kind = kind

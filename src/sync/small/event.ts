@@ -14,7 +14,7 @@ import {
   SyncObject,
 } from '../wait/object.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
-import { PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/objectwords.ts'
+import { OBJECT_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/objectwords.ts'
 import { blockingMethods, checkWait, Finished, QueueWait, type WaitOptions } from '../wait/waiting.ts'
 import { WakeCount } from '../wait/wakecount.ts'
 
@@ -42,7 +42,7 @@ const eventKinds: Kinds<EventOptions> = { ...objectKinds, auto: 'boolean', set: 
  *      1    |  0  | [3] not set, someone waits: setting goes through the queue's lock
  */
 export class Event extends SyncObject {
-  static readonly words: number = PLACE_WORDS
+  static readonly words: number = OBJECT_WORDS
   private static readonly finished: Finished<void> = new Finished<void>(undefined)
   readonly auto: boolean
 

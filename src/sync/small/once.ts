@@ -9,7 +9,7 @@ import { asyncOwner, returnOwner } from '../wait/asyncowner.ts'
 import { SyncError } from '../wait/errors.ts'
 import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
 import { currentTid, refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
-import { PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/objectwords.ts'
+import { OBJECT_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/objectwords.ts'
 import { blockingMethods, checkWait, Finished, QueueWait, type WaitOptions } from '../wait/waiting.ts'
 import { WakeCount } from '../wait/wakecount.ts'
 
@@ -27,7 +27,7 @@ const DONE = 0x4000_0000
  *      0    |  1   |  0  | [4] done, for good: asking is one load
  */
 export class Once extends SyncObject {
-  static readonly words: number = PLACE_WORDS
+  static readonly words: number = OBJECT_WORDS
   private static readonly finished: Finished<boolean> = new Finished(false)
 
   constructor(options: ObjectOptions = {}) {

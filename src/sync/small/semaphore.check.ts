@@ -1,7 +1,7 @@
 import { assert } from '../../arena/assert.ts'
 import { check, type Setup } from '../../checker/check.ts'
 import { CheckedThreads, DIES, each } from '../../../testing/sync/checksetup.ts'
-import { PLACE_WORDS } from '../wait/objectwords.ts'
+import { OBJECT_WORDS } from '../wait/objectwords.ts'
 import { PermitWait, Semaphore } from './semaphore.ts'
 
 type Doing = 'asks' | 'waits' | 'is late' | 'is cancelled'
@@ -27,7 +27,7 @@ function scene({ permits = 0, wants, gives, mortal }: Scene): Setup {
     const threads = new CheckedThreads(count, mortal !== undefined)
     const { view } = threads
     // One object is here, and what follows it is its own.
-    view.fill(0, PLACE_WORDS, Semaphore.words)
+    view.fill(0, OBJECT_WORDS, Semaphore.words)
     const made = each(count, () => Semaphore.at({ view }))
     threads.keep(made.map(({ queue }) => queue))
     Atomics.store(view, 0, permits)

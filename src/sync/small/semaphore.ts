@@ -10,7 +10,13 @@ import { HOLDER_WORDS, Holders } from '../wait/holders.ts'
 import { expectGrant, finishGrant, grant, wasGranted } from '../wait/countgrant.ts'
 import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
 import { currentTid, refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
-import { type OwnPlace, type Place, PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/objectwords.ts'
+import {
+  type OwnPlace,
+  type ObjectWords,
+  OBJECT_WORDS,
+  type SyncHandle,
+  HAS_WAITERS,
+} from '../wait/objectwords.ts'
 import { blockingMethods, checkWait, Finished, QueueWait, type WaitOptions } from '../wait/waiting.ts'
 
 const COUNT = 0x3fff_ffff
@@ -55,7 +61,7 @@ export class Permits {
  * giving permits to others, each has been given or has not (countgrant.ts).
  */
 export class Semaphore extends SyncObject {
-  static readonly words: number = PLACE_WORDS + HOLDER_WORDS
+  static readonly words: number = OBJECT_WORDS + HOLDER_WORDS
   /** @internal */
   readonly holders: Holders
   /**
@@ -69,7 +75,7 @@ export class Semaphore extends SyncObject {
   constructor(permits: number, options: ObjectOptions = {}) {
     checkCount('new Semaphore(permits)', permits, 0)
     super('Semaphore', Semaphore.words, options)
-    this.holders = new Holders(this.i32, this.at + PLACE_WORDS)
+    this.holders = new Holders(this.i32, this.at + OBJECT_WORDS)
     this.one = new Permits(this, 1)
     this.finished = new Finished(this.one)
     if (permits > 0) Atomics.add(this.i32, this.at, permits)
@@ -205,7 +211,7 @@ export class Semaphore extends SyncObject {
 }
 
 /** False: the line has dissolved meanwhile, [1]. */
-function addPermits({ i32, at }: Place, more: number): boolean {
+function addPermits({ i32, at }: ObjectWords, more: number): boolean {
   for (;;) {
     const seen = Atomics.load(i32, at)
     if (Atomics.compareExchange(i32, at, seen, seen + more) === seen) return seen < 0
@@ -214,9 +220,9 @@ function addPermits({ i32, at }: Place, more: number): boolean {
 
 /** Gives permits to those in line until the first cannot be served. */
 class Giving implements Decision {
-  private readonly place: Place
+  private readonly place: ObjectWords
 
-  constructor(place: Place) {
+  constructor(place: ObjectWords) {
     this.place = place
   }
 

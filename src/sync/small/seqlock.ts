@@ -7,9 +7,9 @@ import {
   handleOf,
   openHandle,
   type OwnPlace,
-  type Place,
-  placeFor,
-  placeKinds,
+  type ObjectWords,
+  wordsFor,
+  ownPlaceKinds,
   type SyncHandle,
 } from '../wait/objectwords.ts'
 
@@ -55,9 +55,9 @@ export interface SeqLockOptions extends OwnPlace {
   readonly fields: number
 }
 
-const seqLockKinds: Kinds<SeqLockOptions> = { ...placeKinds, fields: 'checked' }
+const seqLockKinds: Kinds<SeqLockOptions> = { ...ownPlaceKinds, fields: 'checked' }
 
-export class SeqLock implements Place {
+export class SeqLock implements ObjectWords {
   readonly i32: Int32Array<SharedArrayBuffer>
   readonly at: number
   readonly fields: number
@@ -65,7 +65,7 @@ export class SeqLock implements Place {
   constructor(options: SeqLockOptions) {
     checkOptions('new SeqLock(options)', options, seqLockKinds)
     checkCount('new SeqLock({ fields })', options.fields, 1, 1 << 20)
-    const { i32, at } = placeFor('SeqLock', SeqLock.words(options.fields), options)
+    const { i32, at } = wordsFor('SeqLock', SeqLock.words(options.fields), options)
     this.i32 = i32
     this.at = at
     this.fields = options.fields

@@ -6,7 +6,7 @@ import type { FutexContext } from '../../futex/core/context.ts'
 import { checkCount } from '../wait/errors.ts'
 import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
-import { type OwnPlace, PLACE_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/objectwords.ts'
+import { type OwnPlace, OBJECT_WORDS, type SyncHandle, HAS_WAITERS } from '../wait/objectwords.ts'
 import { blockingMethods, checkWait, Finished, QueueWait, type WaitOptions } from '../wait/waiting.ts'
 import { WakeCount } from '../wait/wakecount.ts'
 
@@ -21,7 +21,7 @@ abstract class Countdown extends SyncObject {
 
   protected constructor(kind: string, count: number, options: ObjectOptions) {
     checkCount(`new ${kind}(count)`, count, 0)
-    super(kind, PLACE_WORDS, options)
+    super(kind, OBJECT_WORDS, options)
     if (count > 0) Atomics.add(this.i32, this.at, count)
   }
 
@@ -118,7 +118,7 @@ export class ZeroWait extends QueueWait {
  * after.
  */
 export class WaitGroup extends Countdown {
-  static readonly words: number = PLACE_WORDS
+  static readonly words: number = OBJECT_WORDS
 
   constructor(count = 0, options: ObjectOptions = {}) {
     super('WaitGroup', count, options)
@@ -146,7 +146,7 @@ export class WaitGroup extends Countdown {
 
 /** Opens once, when it has been counted down to 0, and stays open. */
 export class Latch extends Countdown {
-  static readonly words: number = PLACE_WORDS
+  static readonly words: number = OBJECT_WORDS
 
   constructor(count: number, options: ObjectOptions = {}) {
     super('Latch', count, options)

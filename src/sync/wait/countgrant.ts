@@ -1,16 +1,16 @@
 import type { FutexContext } from '../../futex/core/context.ts'
 import { Waiter } from '../../futex/core/records.ts'
-import { EXTRA, type Place } from './objectwords.ts'
+import { EXTRA, type ObjectWords } from './objectwords.ts'
 import type { ParkingQueue } from './queue.ts'
 
 /**
  * Gives a waiter its part of a count, so that whoever gives can die at any step. All of it under the queue's
  * lock, and while someone is in line nobody changes the word without that lock.
  *
- *   (A) the waiter's parcel: what the word will be
+ *   (A) the waiter's value: what the word will be
  *   (B) extra: which waiter
  *   (C) the word: from here on the waiter has its part
- *   (D) the waiter's parcel: GRANTED
+ *   (D) the waiter's value: GRANTED
  *   (E) extra: 0
  *   (F) the waiter is off the queue, woken
  *
@@ -19,8 +19,8 @@ import type { ParkingQueue } from './queue.ts'
  * by itself, and finds that it is named, or GRANTED. Its record is not given back before that, so (D) never
  * writes into another's.
  */
-const NEXT = Waiter.handover
-const GRANTED = Waiter.handover + 1
+const NEXT = Waiter.value
+const GRANTED = Waiter.value + 1
 
 /** The waiter is about to be queued. */
 export function expectGrant({ i32 }: FutexContext, waiter: number): void {
@@ -28,7 +28,7 @@ export function expectGrant({ i32 }: FutexContext, waiter: number): void {
 }
 
 /** (A) to (E); the caller's walk does (F). */
-export function grant(arena: Int32Array, waiter: number, { i32, at }: Place, next: number): void {
+export function grant(arena: Int32Array, waiter: number, { i32, at }: ObjectWords, next: number): void {
   arena[waiter + NEXT] = next // (A)
   Atomics.store(i32, at + EXTRA, waiter) // (B)
   Atomics.store(i32, at, next) // (C)
@@ -37,7 +37,7 @@ export function grant(arena: Int32Array, waiter: number, { i32, at }: Place, nex
 }
 
 /** First of all under the queue's lock. */
-export function finishGrant({ i32: arena }: FutexContext, { i32, at }: Place): void {
+export function finishGrant({ i32: arena }: FutexContext, { i32, at }: ObjectWords): void {
   const waiter = Atomics.load(i32, at + EXTRA)
   if (waiter === 0) return
   if (Atomics.load(i32, at) === arena[waiter + NEXT]) Atomics.store(arena, waiter + GRANTED, 1)
@@ -55,7 +55,7 @@ export function isGranted(arena: Int32Array, waiter: number): boolean {
  */
 export function wasGranted(
   context: FutexContext,
-  place: Place & { readonly queue: ParkingQueue },
+  place: ObjectWords & { readonly queue: ParkingQueue },
   waiter: number,
 ): boolean {
   // In this order: whoever clears the name has said GRANTED before.

@@ -5,9 +5,9 @@ import {
   handleOf,
   openHandle,
   type OwnPlace,
-  type Place,
-  placeFor,
-  placeKinds,
+  type ObjectWords,
+  wordsFor,
+  ownPlaceKinds,
   type SyncHandle,
   HAS_WAITERS,
 } from './objectwords.ts'
@@ -22,10 +22,10 @@ export interface ObjectOptions extends OwnPlace {
 }
 
 /** Of every class that takes ObjectOptions and no more. */
-export const objectKinds: Kinds<ObjectOptions> = { ...placeKinds, name: 'string' }
+export const objectKinds: Kinds<ObjectOptions> = { ...ownPlaceKinds, name: 'string' }
 
 /** What objects with one place and one queue have in common. */
-export abstract class SyncObject implements Place {
+export abstract class SyncObject implements ObjectWords {
   readonly i32: Int32Array<SharedArrayBuffer>
   readonly at: number
   readonly name: string | undefined
@@ -40,7 +40,7 @@ export abstract class SyncObject implements Place {
     kinds: Readonly<Record<string, OptionKind>> = objectKinds,
   ) {
     checkOptions(`new ${kind}(options)`, options, kinds)
-    const { i32, at } = placeFor(kind, words, options)
+    const { i32, at } = wordsFor(kind, words, options)
     this.kind = kind
     this.i32 = i32
     this.at = at

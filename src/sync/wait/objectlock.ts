@@ -5,7 +5,7 @@ import { ambient } from '../../futex/core/ambient.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { threadOf } from '../../futex/recovery/awaitowner.ts'
 import { findOwner } from '../../futex/core/owner.ts'
-import type { Place } from './objectwords.ts'
+import type { ObjectWords } from './objectwords.ts'
 
 /**
  * The lock of an object whose every change needs one: word 0 of its place. Held for a few dozen instructions,
@@ -25,14 +25,14 @@ const SLEEPERS = 0x4000_0000
 const TID = 0x3fff_ffff
 
 /** True: the last holder died in it. */
-export function lockPlace(context: FutexContext, { i32, at }: Place): boolean {
-  const { tid } = ambient().futexes.self
+export function lockObject(context: FutexContext, { i32, at }: ObjectWords): boolean {
+  const { tid } = ambient()
   const broken = Atomics.compareExchange(i32, at, 0, tid) !== 0 && lockContended(context, i32, at, tid)
   context.thread.sections++
   return broken
 }
 
-export function unlockPlace({ thread }: FutexContext, { i32, at }: Place): void {
+export function unlockObject({ thread }: FutexContext, { i32, at }: ObjectWords): void {
   if ((Atomics.exchange(i32, at, 0) & SLEEPERS) !== 0) Atomics.notify(i32, at, 1)
   thread.sections--
 }

@@ -20,13 +20,13 @@ import { requireSharedMemory } from '../../machine/web/isolation.ts'
 export const ID = 1
 export const DOMAIN = 2
 export const EXTRA = 3
-export const PLACE_WORDS = 4
+export const OBJECT_WORDS = 4
 
 export const DISPOSED = -1
 /** The sign bit of a state word. */
 export const HAS_WAITERS: number = 0x8000_0000 | 0
 
-export interface Place {
+export interface ObjectWords {
   readonly i32: Int32Array<SharedArrayBuffer>
   readonly at: number
 }
@@ -53,7 +53,7 @@ export interface SyncHandle {
 }
 
 /** For checkOptions: `placeFor` checks them. */
-export const placeKinds: Kinds<OwnPlace> = { buffer: 'checked', view: 'checked', index: 'checked' }
+export const ownPlaceKinds: Kinds<OwnPlace> = { buffer: 'checked', view: 'checked', index: 'checked' }
 
 const PAGE_WORDS = 16_384
 
@@ -64,7 +64,7 @@ let used = 0
  * Words of this thread's page, on a cache line of their own. The engine frees a page when nobody holds an
  * object in it.
  */
-function takePlace(words: number): Place {
+function allocateWords(words: number): ObjectWords {
   const size = roundUp(words, LINE_WORDS)
   if (size > PAGE_WORDS / 4) return { i32: new Int32Array(new SharedArrayBuffer(size * 4)), at: 0 }
   if (page === null || used + size > PAGE_WORDS) {
@@ -77,10 +77,10 @@ function takePlace(words: number): Place {
 }
 
 /** The place that options name, or a new one. */
-export function placeFor(what: string, words: number, { buffer, view, index: first }: OwnPlace): Place {
+export function wordsFor(what: string, words: number, { buffer, view, index: first }: OwnPlace): ObjectWords {
   if (typeof SharedArrayBuffer === 'undefined') requireSharedMemory(`new ${what}`)
   if (buffer === undefined && view === undefined) {
-    if (first === undefined) return takePlace(words)
+    if (first === undefined) return allocateWords(words)
     throw new TypeError(
       `new ${what}({ index: ${String(first)} }): an index into what? Give a buffer or a view`,
     )
@@ -121,7 +121,7 @@ export function viewOf(buffer: SharedArrayBuffer): Int32Array<SharedArrayBuffer>
  */
 export function handleOf(
   name: string,
-  { i32, at }: Place,
+  { i32, at }: ObjectWords,
   options: Readonly<Record<string, unknown>> = {},
 ): SyncHandle {
   ambient()
@@ -132,7 +132,7 @@ export function handleOf(
 export function openHandle(
   name: string,
   handle: SyncHandle,
-): { place: Place; options: Record<string, unknown> } {
+): { place: ObjectWords; options: Record<string, unknown> } {
   if (handle?.heddle !== name || !(handle.buffer instanceof SharedArrayBuffer)) {
     throw new TypeError(`${name}.from(handle): this is not the handle of a ${name}; send its \`handle\``)
   }

@@ -7,7 +7,7 @@ import { enqueue, wakeAll, walkQueue } from '../../futex/core/queue.ts'
 import { Bucket, Futex, Waiter } from '../../futex/core/records.ts'
 import { bucketOf, lockFutex, lockOrCreateFutex, unlockFutex } from '../../futex/core/table.ts'
 import { disposedError, SyncError } from './errors.ts'
-import { DISPOSED, DOMAIN, ID, type Place } from './objectwords.ts'
+import { DISPOSED, DOMAIN, ID, type ObjectWords } from './objectwords.ts'
 import { underLock } from './underlock.ts'
 
 /**
@@ -27,14 +27,14 @@ import { underLock } from './underlock.ts'
  * waiter is queued.
  */
 export class ParkingQueue {
-  private readonly place: Place
+  private readonly place: ObjectWords
   private readonly index: number
   private owner = 0
   private bucket = 0
   private hint = 0
   private futex = 0
 
-  constructor(place: Place, index = 0) {
+  constructor(place: ObjectWords, index = 0) {
     this.place = place
     this.index = index
   }
@@ -150,7 +150,7 @@ export class ParkingQueue {
  * The object belongs to this thread's domain from now on, if to none before. Throws if it is another's, or
  * disposed of.
  */
-export function claimDomain(context: FutexContext, { i32, at }: Place): void {
+export function claimDomain(context: FutexContext, { i32, at }: ObjectWords): void {
   const tag = domainTag(context)
   const before = Atomics.compareExchange(i32, at + DOMAIN, 0, tag)
   if (before === DISPOSED) throw disposedError('the call')

@@ -1,6 +1,6 @@
 import type { KernelThread } from '../../arena/sync/thread.ts'
-import { HEAP_HANDOVER } from '../../futex/core/records.ts'
-import { here } from '../../kernel/cpu/here.ts'
+import { HEAP_VALUE } from '../../futex/core/records.ts'
+import { currentView } from '../../kernel/cpu/ambient.ts'
 import type { PayloadCodec } from '../../payload/codec.ts'
 
 /**
@@ -15,7 +15,7 @@ import type { PayloadCodec } from '../../payload/codec.ts'
  *   TAKEN      - in a sender's waiter: it was received
  *   CLOSED     - in anyone's waiter: the channel was closed
  */
-export const PARCEL_WORDS = 4
+export const VALUE_WORDS = 4
 export const NOTHING = 0
 const UNDEFINED = 1
 const NULL = 2
@@ -32,13 +32,8 @@ export interface Words {
   readonly f64: Float64Array
 }
 
-/** Writes a value. A payload that it needs belongs to this thread until `settleParcel`. */
-export function writeParcel(
-  { i32, f64 }: Words,
-  at: number,
-  value: unknown,
-  codec: () => PayloadCodec,
-): void {
+/** Writes a value. A payload that it needs belongs to this thread until `publishValue`. */
+export function writeValue({ i32, f64 }: Words, at: number, value: unknown, codec: () => PayloadCodec): void {
   switch (typeof value) {
     case 'number':
       i32[at] = NUMBER
@@ -56,7 +51,7 @@ export function writeParcel(
       } else {
         const made = codec()
         i32[at + 1] = made.encode(value, 'value')
-        i32[at] = made === here.view?.codec ? HEAP_HANDOVER : PAYLOAD
+        i32[at] = made === currentView()?.codec ? HEAP_VALUE : PAYLOAD
       }
   }
 }
@@ -67,7 +62,7 @@ export function blockIn(i32: Int32Array, at: number): number {
 }
 
 /** From here on the words own the payload. */
-export function settleParcel({ i32 }: Words, at: number, codec: () => PayloadCodec): void {
+export function publishValue({ i32 }: Words, at: number, codec: () => PayloadCodec): void {
   if (hasBlock(i32, at)) codec().heap.publish(i32[at + 1])
 }
 
@@ -75,18 +70,13 @@ export function settleParcel({ i32 }: Words, at: number, codec: () => PayloadCod
  * The thread has the payload again, and the words name it no more. In this order: in between both have it,
  * and recovery takes the thread for its owner.
  */
-export function takeParcel(
-  { i32 }: Words,
-  at: number,
-  codec: () => PayloadCodec,
-  thread: KernelThread,
-): void {
+export function takeValue({ i32 }: Words, at: number, codec: () => PayloadCodec, thread: KernelThread): void {
   if (hasBlock(i32, at)) codec().heap.claim(thread, i32[at + 1])
   i32[at] = NOTHING
 }
 
 function hasPayload(i32: Int32Array, at: number): boolean {
-  return i32[at] === HEAP_HANDOVER || i32[at] === PAYLOAD
+  return i32[at] === HEAP_VALUE || i32[at] === PAYLOAD
 }
 
 function hasBlock(i32: Int32Array, at: number): boolean {
@@ -94,7 +84,7 @@ function hasBlock(i32: Int32Array, at: number): boolean {
 }
 
 /** Reads a value and frees what it needed: it is this thread's now. */
-export function readParcel(
+export function readValue(
   words: Words,
   at: number,
   codec: () => PayloadCodec,
@@ -110,11 +100,11 @@ export function readParcel(
       return true
     case FALSE:
       return false
-    case HEAP_HANDOVER:
+    case HEAP_VALUE:
     case PAYLOAD: {
       const word = i32[at + 1]
       const made = codec()
-      takeParcel(words, at, codec, thread)
+      takeValue(words, at, codec, thread)
       const value = made.decode(word)
       made.free(word)
       return value
@@ -125,12 +115,12 @@ export function readParcel(
 }
 
 /** Frees what an unread value needs. */
-export function dropParcel({ i32 }: Words, at: number, codec: () => PayloadCodec): void {
+export function dropValue({ i32 }: Words, at: number, codec: () => PayloadCodec): void {
   if (hasPayload(i32, at)) codec().free(i32[at + 1])
   i32[at] = NOTHING
 }
 
-/** The first word last: with it the parcel is there. */
-export function copyParcel(from: Int32Array, at: number, to: Int32Array, toAt: number): void {
-  for (let word = PARCEL_WORDS - 1; word >= 0; word--) to[toAt + word] = from[at + word]
+/** The first word last: with it the value is there. */
+export function copyValue(from: Int32Array, at: number, to: Int32Array, toAt: number): void {
+  for (let word = VALUE_WORDS - 1; word >= 0; word--) to[toAt + word] = from[at + word]
 }
