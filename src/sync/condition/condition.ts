@@ -52,25 +52,24 @@ export interface Held {
 }
 
 /**
- * Waits for something that a mutex guards to come true. The waiter is on the queue before the mutex is
- * unlocked:
+ * Waits until a condition that a mutex guards becomes true. The waiter is on the queue before it unlocks the
+ * mutex:
  *
  *   waiter, holds the mutex                   notifier
  *   -----------------------                   --------
  *   (A) queues itself at the condition
- *   (B) unlocks the mutex                     (C) locks the mutex, makes it true, unlocks
+ *   (B) unlocks the mutex                     (C) locks the mutex, makes the condition true, unlocks
  *   (D) sleeps                                (E) notifies
  *
- * (C) can come between (B) and (D); (E) then finds the waiter on the queue all the same, and (D) returns at
- * once.
+ * If (C) comes between (B) and (D), (E) still finds the waiter on the queue, and (D) returns immediately.
  *
- * However many are notified, at most one of them is awake and without the mutex; how the others come to their
- * turn: notify.ts. With a mutex that inherits, each of them lends its priority to the holder from there on,
- * and is given the mutex while it sleeps.
+ * However many waiters are notified, at most one of them is awake without the mutex; notify.ts says how the
+ * others get it. With a mutex that inherits, each notified waiter lends its priority to the holder, and gets
+ * the mutex while it sleeps.
  *
- * A wait ends with the mutex held: notified, out of time, or aborted. Only one that is cancelled as it locks
- * the mutex again, or finds that its holder has died, ends without; then (E) has woken it for nothing, and it
- * passes on what it got: its notification, and its turn to wake the next.
+ * A wait ends with the mutex held: after a notification, a timeout or an abort. There are two exceptions: the
+ * waiter is cancelled while it locks the mutex again, or the holder of the mutex has died. Then (E) woke the
+ * waiter in vain, and the waiter passes on its notification and its turn to wake the next.
  */
 export class Condition implements ObjectWords {
   static readonly words: number = OBJECT_WORDS
@@ -80,7 +79,7 @@ export class Condition implements ObjectWords {
   readonly name: string | undefined
   private readonly waiting: ParkingQueue
   private readonly notified: ParkingQueue
-  /** The mutex that this thread last waited with. */
+  /** The mutex that this thread used in its last wait here. */
   private mutex: Mutex | null = null
 
   constructor(options: ConditionOptions = {}) {
@@ -103,8 +102,8 @@ export class Condition implements ObjectWords {
   }
 
   /**
-   * In a task: unlocks the mutex, waits for a `notify`, and locks it again. Look at what you waited for once
-   * more: others may have.
+   * In a task: unlocks the mutex, waits for a `notify`, and locks it again. Check your condition again then:
+   * another holder may have changed it.
    */
   wait(held: UnlockToken | Mutex, options?: WaitOptions): Blocking<void> {
     if (!facesOpen()) refuseOutsideTask('wait')
@@ -123,8 +122,8 @@ export class Condition implements ObjectWords {
   }
 
   /**
-   * In a task: waits until `predicate` holds, for at most `timeout` milliseconds. Says whether it does;
-   * without one, whether notified.
+   * In a task: waits until `predicate` is true, for at most `timeout` milliseconds. Returns whether it is true;
+   * without a predicate, whether it was notified.
    */
   waitFor(held: UnlockToken | Mutex, timeout: number, predicate?: () => boolean): Blocking<boolean> {
     if (!facesOpen()) refuseOutsideTask('waitFor')
@@ -160,8 +159,8 @@ export class Condition implements ObjectWords {
   }
 
   /**
-   * Notifies the first `count` of those who wait, all of them if it is not said. Returns how many. From
-   * anywhere; with or without the mutex.
+   * Notifies the first `count` waiters, by default all. Returns how many. Any thread may call it, with or
+   * without the mutex.
    */
   notify(count: number = Infinity): number {
     checkNotified(count)
@@ -177,12 +176,15 @@ export class Condition implements ObjectWords {
 
   [Symbol.dispose](): void {
     if (Atomics.load(this.i32, this.at) < 0) {
-      throw new SyncError('ERR_HEDDLE_BUSY', 'dispose: someone waits at the condition')
+      throw new SyncError(
+        'ERR_HEDDLE_BUSY',
+        'dispose: the condition has waiters; dispose of it when no wait is left',
+      )
     }
     Atomics.store(this.i32, this.at + DOMAIN, DISPOSED)
   }
 
-  /** Who waits, and with which mutex; it must be held. */
+  /** The mutex and its holder. Throws unless the caller holds it. */
   private open(held: UnlockToken | Mutex): Held {
     if (Atomics.load(this.i32, this.at + DOMAIN) === DISPOSED) throw disposedError('wait')
     const mutex = held instanceof Mutex ? held : held.mutex
@@ -266,7 +268,7 @@ export class Condition implements ObjectWords {
     return new ConditionWait(this, this.waiting, held, held.mutex.core.parking === null ? -id : id)
   }
 
-  /** The mutex again, whatever it takes. */
+  /** Locks the mutex again. */
   private *comeBack(held: Held, told: boolean): Generator<number, void, unknown> {
     try {
       yield* held.mutex.reacquire(held.owner)
@@ -303,8 +305,8 @@ export class Condition implements ObjectWords {
   }
 
   /**
-   * @internal Thrown out of its wait, or of locking the mutex again: a notification that it had is another's,
-   * and so is its turn.
+   * @internal After an exception in the wait, or while it locked the mutex again: passes on its notification
+   * and its turn.
    */
   passOn(notified: boolean, mutex: Mutex | null = null): void {
     if (notified) this.notify(1)
@@ -312,7 +314,7 @@ export class Condition implements ObjectWords {
     mutex?.core.passOn()
   }
 
-  /** Who was notified and not woken goes on, one after the other. */
+  /** Wakes the next waiter that was notified and not woken yet. */
   private wakeNext(): void {
     const { context } = ambient().futexes
     if (!this.notified.lockIfWaiting(context)) return
@@ -323,13 +325,13 @@ export class Condition implements ObjectWords {
 
 class ConditionWait extends QueueWait {
   readonly what = 'wait'
-  /** The mutex has been let go, and must be had again. */
+  /** The mutex was unlocked, and must be locked again. */
   unlocked = false
-  /** It was notified, though its time was over before it was woken. */
+  /** It was notified, perhaps after its time was over. */
   notified = false
   private readonly place: Condition
   private readonly held: Held
-  /** Negative: it keeps its own queue. */
+  /** Negative if the mutex waits at a word (`LockCore.aim`). */
   private readonly mutexId: number
 
   constructor(place: Condition, queue: ParkingQueue, held: Held, mutexId: number) {
@@ -350,7 +352,7 @@ class ConditionWait extends QueueWait {
     else if (Atomics.load(i32, at + EXTRA) !== this.mutexId) {
       throw new SyncError(
         'ERR_HEDDLE_WRONG_MUTEX',
-        `wait: others wait at this condition with another mutex than ${this.held.mutex.describe()}; a condition goes with one`,
+        `wait: the waiters of this condition use another mutex than ${this.held.mutex.describe()}; use one mutex for one condition`,
       )
     }
     Atomics.or(i32, at, HAS_WAITERS)
@@ -367,7 +369,7 @@ class ConditionWait extends QueueWait {
     return true
   }
 
-  /** It has let go of the mutex already: a wake for nothing, which whoever waits at a condition must bear. */
+  /** It has unlocked the mutex already. So this is a spurious wakeup, which the callers of `wait` must expect. */
   restarted(): boolean {
     return true
   }

@@ -14,38 +14,38 @@ import { EXTRA, type ObjectWords, HAS_WAITERS } from '../wait/objectwords.ts'
 import type { ParkingQueue } from '../wait/queue.ts'
 
 /**
- * Notifies those who wait at a condition. At most one of them is awake and without the mutex. The others move
- * on without being woken: to the mutex's own queue, where unlocking finds them; or, when this thread does not
- * know the mutex, to a second queue of the condition's.
+ * Notifies the waiters of a condition. At most one of them is awake without the mutex. The others move without
+ * a wakeup: to the queue of the mutex, where the unlocker finds them; or, when this thread does not know the
+ * mutex, to a second queue of the condition.
  *
- *   the mutex                    they move to               how each comes to it
- *   ---------                    ------------               --------------------
- *   plain, known here            its parking queue          unlocking wakes the next, which competes
- *   robust or hand-off           the futex of its word      the same; who comes back says in the word that others wait (wakesNext)
- *   inherit, robust or not       the futex of its word      CMP_REQUEUE_PI: each lends its priority from there on, and unlocking gives it the lock
- *   any, not known here          the second queue           each who has got the mutex wakes the next; nobody lends
+ *   the mutex                    they move to               how each gets the mutex
+ *   ---------                    ------------               -----------------------
+ *   plain, known here            its parking queue          the unlocker wakes the next, which competes
+ *   robust or hand-off           the futex of its word      the same; a waiter that has the mutex again sets the flag for the next (relocked)
+ *   inherit, robust or not       the futex of its word      CMP_REQUEUE_PI: each lends its priority from there on, and the unlocker gives it the lock
+ *   any, not known here          the second queue           each that has locked the mutex again wakes the next; none lends its priority
  *
- * The word of a mutex that keeps its own queue stands in the waiter, so whoever has used the mutex on this
- * thread knows it, also if it has never waited at the condition.
+ * The waiter record names the word of the mutex, so a thread that has used the mutex finds it, also if it has
+ * never waited at the condition.
  *
- * Nobody may come to the second queue when the last who would wake the next has passed by:
+ * A waiter must not come to the second queue after the last waiter that would wake it has passed:
  *
  *   notifier of W and X                       W, whose time is over
  *   -------------------                       ---------------------
  *   locks the condition's queue
- *   W is woken; X is off
+ *   wakes W; removes X
  *   unlocks                                   finds that it was woken, locks the mutex
- *                                             wakes the next: there is none
+ *                                             wakes the next on the second queue: it is empty
  *   (A) X is on the second queue              is done
  *
- * X would sleep for ever. So W goes there as well, and (B) the first of those who are there is woken under
- * that queue's lock, after (A).
+ * X would sleep for ever. So W moves to the second queue as well, and (B) the notifier wakes the first waiter
+ * there under that queue's lock, after (A).
  */
 
-/** In the bits of who waits at a condition, beside its TID: it has been notified. */
+/** In the bits of a condition's waiter, beside its TID: it was notified. */
 export const NOTIFIED: number = 0x8000_0000 | 0
 
-/** Takes the first few off a condition's queue. */
+/** Removes the first few waiters from a condition's queue. */
 class Notification implements Decision {
   notified = 0
   private readonly limit: number
@@ -53,7 +53,7 @@ class Notification implements Decision {
   private readonly target: number
   private wakes: boolean
 
-  /** `target`: only those who wait with a mutex in this buffer; 0: whoever waits. */
+  /** `target`: only waiters whose mutex is in this buffer; 0: all waiters. */
   constructor(limit: number, wakes: boolean, moves: boolean, target = 0) {
     this.limit = limit
     this.wakes = wakes
@@ -72,21 +72,18 @@ class Notification implements Decision {
   }
 }
 
-/** The queues of a condition: of those who wait, and of those who are notified and not woken yet. */
+/** The queues of a condition: its waiters, and those that are notified and not woken yet. */
 export interface ConditionQueues {
   readonly waiting: ParkingQueue
   readonly notified: ParkingQueue
 }
 
-/** A mutex whose waiters are on `queue`. */
+/** A plain mutex, whose waiters are on `queue`. */
 export interface QueuedMutex extends ObjectWords {
   readonly queue: ParkingQueue
 }
 
-/**
- * How many were notified. `mutex`: the one that this thread believes they wait with. The caller holds no
- * queue's lock.
- */
+/** Returns how many were notified. `mutex`: the one that this thread last used here. The caller holds no queue's lock. */
 export function notify(
   context: FutexContext,
   { i32, at }: ObjectWords,
@@ -94,7 +91,7 @@ export function notify(
   mutex: QueuedMutex | null,
   limit: number,
 ): number {
-  // EXTRA: the mutex's id, negated if it keeps its own queue. A hint, as it is read without the lock.
+  // EXTRA: the mutex's id, negated if it waits at a word. Only a hint, because it is read without the lock.
   const word = Atomics.load(i32, at + EXTRA) < 0 ? wordOf(context, waiting) : null
   const done = word === null ? 0 : notifyAtWord(context, { i32, at }, waiting, word, limit)
   return done === limit
@@ -102,10 +99,7 @@ export function notify(
     : done + notifyQueued(context, { i32, at }, { waiting, notified }, mutex, limit - done)
 }
 
-/**
- * The word that the first who waits is to be moved to, as this thread knows it; null: it does not, or the
- * mutex has none.
- */
+/** The word to which the first waiter may be moved, as this thread sees it; null: the thread or the mutex has none. */
 function wordOf(context: FutexContext, waiting: ParkingQueue): FutexWord | null {
   const { i32, buffers } = context
   if (!waiting.lockIfWaiting(context)) return null
@@ -117,7 +111,7 @@ function wordOf(context: FutexContext, waiting: ParkingQueue): FutexWord | null 
   return mapped?.isMapped(i32, true) ? mapped.word(context, index) : null
 }
 
-/** Moves them to the word. How many; what is left is left for a reason that those who wait find out. */
+/** Moves the waiters to the word. Returns how many; for those that are left see notifyQueued. */
 function notifyAtWord(
   context: FutexContext,
   place: ObjectWords,
@@ -138,7 +132,7 @@ function notifyAtWord(
     ;({ count } = moveToLock(context, waiting.key(context), word, true, moveLimit))
     clearWaiters(context, place, waiting)
   } catch (full) {
-    // Without room for the queue they are woken: a herd, but nobody is lost.
+    // Without memory for the queue they are woken: a thundering herd, but no notification is lost.
     if (!(full instanceof ArenaFullError)) throw full
   }
   return count
@@ -150,7 +144,7 @@ function clearWaiters(context: FutexContext, { i32, at }: ObjectWords, waiting: 
   waiting.unlockQuietly(context)
 }
 
-/** Those who wait with a mutex that does not inherit. The queue is locked, and unlocked here. */
+/** For waiters whose mutex does not inherit. The queue is locked, and unlocked here. */
 function moveToWord(
   context: FutexContext,
   { i32, at }: ObjectWords,
@@ -179,8 +173,8 @@ function moveToWord(
       enqueue(context, futex, waiter)
       waiter = next
     }
-    // After they are there: who unlocks and sees HAS_WAITERS finds them. It was unlocked meanwhile, by one
-    // who did not see it: one is woken.
+    // After they are queued, so that an unlocker that sees the flag finds them. If the mutex was unlocked
+    // before the flag was set, one waiter is woken here.
     const before = Atomics.or(word.i32, index, FUTEX_WAITERS)
     if ((before & FUTEX_TID_MASK) === 0) walkQueue(context, futex, new WakeCount(1))
     unlockFutex(context, futex)
@@ -190,7 +184,7 @@ function moveToWord(
   return decision.notified
 }
 
-/** Those who are left, or whose mutex keeps no queue of its own that is known here. */
+/** For the waiters that are left, and those whose mutex is plain or not known here. */
 function notifyQueued(
   context: FutexContext,
   { i32, at }: ObjectWords,
@@ -199,11 +193,11 @@ function notifyQueued(
   limit: number,
 ): number {
   const mutexId = mutex === null ? 0 : mutex.queue.objectId(context)
-  // Room for the other queue before anyone is taken off this one. Without it all are woken: a herd, but
-  // nobody is lost.
+  // Memory for the other queue, before any waiter is removed from this one. Without it all are woken: a
+  // thundering herd, but no notification is lost.
   const spare = context.layout.futexes.tryAllocate(context.thread)
   waiting.lock(context)
-  // Under the lock: before, the last of them may have left, and others have come with another mutex.
+  // Under the lock: before, the waiters may have left, and others may have come with another mutex.
   const known = mutex !== null && Atomics.load(i32, at + EXTRA) === mutexId ? mutex : null
   const wakes = known === null ? limit === 1 : isFree(known)
   const decision = new Notification(limit, wakes, spare !== 0)
@@ -231,7 +225,7 @@ function moveToMutex(
   queue.lock(context, spare)
   queue.addMoved(context, moved)
   const before = Atomics.or(i32, at, HAS_WAITERS)
-  // It was unlocked meanwhile, by one who saw nobody waiting.
+  // The mutex was unlocked before the flag was set: one waiter is woken here.
   if ((before & TID_MASK) === 0) queue.walk(context, new WakeCount(1))
   if (queue.isEmpty(context)) Atomics.and(i32, at, ~HAS_WAITERS)
   queue.unlockQuietly(context)

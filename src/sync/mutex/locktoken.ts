@@ -3,19 +3,19 @@ import { SyncError } from '../wait/errors.ts'
 import type { Mutex } from './mutex.ts'
 
 /**
- * Says that a mutex is locked, and unlocks it: `using token = yield* mutex.lock()`. What `lock` and
- * `lockSync` give is one and the same for all locks of a mutex object, so that locking allocates nothing: it
- * stands for "the mutex, as held by whoever calls". What `lockAsync` gives has a life of its own, because
- * async code has no identity but this.
+ * The proof that a mutex is locked, which also unlocks it: `using token = yield* mutex.lock()`. `lock` and
+ * `lockSync` return one token for all locks of a mutex object, so that locking allocates nothing: it means
+ * "the mutex, as held by the caller". Each `lockAsync` returns a token of its own, because async code has no
+ * other identity.
  */
 export class UnlockToken {
   /** @internal Null: empty. */
   mutex: Mutex | null
-  /** @internal Who holds the lock; null: whoever calls. */
+  /** @internal The owner that holds the lock; null: the caller. */
   owner: LockOwner | null
-  /** @internal It is the mutex's own, and is never empty. */
+  /** @internal It is the one token of the mutex object, and never becomes empty. */
   readonly lasting: boolean
-  /** It was given with a lock, which has been unlocked. */
+  /** Its lock has been unlocked. */
   private isSpent = false
 
   /** @internal Use `UnlockToken.empty()`. */
@@ -25,7 +25,7 @@ export class UnlockToken {
     this.lasting = lasting
   }
 
-  /** A token that locks nothing yet: pass it to a lock, again and again. */
+  /** A token that holds nothing yet: pass it to `lock`, as often as needed. */
   static empty(): UnlockToken {
     return new UnlockToken(null, null, false)
   }
@@ -36,8 +36,8 @@ export class UnlockToken {
   }
 
   /**
-   * Unlocks. Throws if the caller does not hold the mutex through it any more: it was unlocked before. A
-   * token that was made empty is as the structs proposal has it: false, and nothing happens.
+   * Unlocks. Throws if the caller has unlocked it before. A token from `empty()` that holds nothing returns
+   * false, as in the structs proposal.
    */
   unlock(): boolean {
     if (this.release()) return true
@@ -49,7 +49,7 @@ export class UnlockToken {
     return false
   }
 
-  /** As `unlock`, for the end of a block: there may be nothing to unlock any more. */
+  /** As `unlock`, at the end of a block; does nothing if it was unlocked before. */
   [Symbol.dispose](): void {
     this.release()
   }

@@ -1,7 +1,7 @@
 import type { LockOwner } from '../../futex/core/owner.ts'
 import type { RwLock } from './rwlock.ts'
 
-/** Disposing of it ends one reading. One for all readings of a lock object: dispose of it once for each. */
+/** Disposing of it ends one read. A lock object has one ReadGuard: dispose of it once for each read. */
 export class ReadGuard {
   readonly lock: RwLock
 
@@ -19,7 +19,7 @@ export class ReadGuard {
   }
 }
 
-/** Disposing of it ends the writing, unless it has ended or was downgraded. */
+/** Disposing of it unlocks, unless the writer has unlocked or was downgraded. */
 export class WriteGuard {
   readonly lock: RwLock
   private readonly owner: LockOwner | null
@@ -47,7 +47,7 @@ export class WriteGuard {
   }
 }
 
-/** Disposing of it makes the writer the reader again that it was. */
+/** Disposing of it makes the writer a reader again. */
 export class UpgradeGuard {
   readonly lock: RwLock
 

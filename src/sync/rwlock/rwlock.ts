@@ -34,21 +34,20 @@ import { blockingMethods, checkWait, WAIT_SPINS, Finished, type WaitOptions } fr
  *   HAS_WAITERS | WRITER | rest | meaning
  *   --------+--------+------+------------------------------------------------------------------------------
  *      0    |   0    |   0  | [1] free
- *      0    |   0    |   n  | [2] n readers, nobody waits: reading and unlocking are one compare-exchange
- *      0    |   1    |  tid | [3] a writer, nobody waits
- *      1    |   .    |   .  | [4] someone is in line: all goes through the queue's lock
+ *      0    |   0    |   n  | [2] n readers, no waiters: reading and unlocking are one compare-exchange
+ *      0    |   1    |  tid | [3] a writer, no waiters
+ *      1    |   .    |   .  | [4] there are waiters: every change is under the queue's lock
  *
- * UPGRADING, beside [4] and readers: the first in line is a reader that wants to write, and still reads.
+ * UPGRADING, beside [4] and readers: the first waiter is a reader that wants to write, and still reads.
  *
- * In [4] nobody joins those who read: a reader that comes while a writer is in line waits behind it. When the
- * lock becomes free, the first in line is woken, and if that is a reader all readers in the line, those
- * behind writers too. Who is woken competes with whoever comes by, because a running thread can use the lock
- * while a sleeping one wakes up: were it given to the sleeper, every section would last as long as a wakeup,
- * for as long as there is a line. But nobody starves: one that has lost LOSSES times is given the lock when
- * it is first in line.
+ * In [4] no reader joins the others: a reader that comes while a writer waits queues behind it. When the lock
+ * becomes free, the first waiter is woken; if it is a reader, all waiting readers are, also those behind
+ * writers. A woken waiter competes with every other thread, because a running thread can use the lock while a
+ * sleeping one wakes up. If the lock were handed to the sleeper, every section would last as long as a wakeup.
+ * No waiter starves: one that has lost LOSSES times is handed the lock when it is first in the queue.
  *
- * A writer that died with the lock is known by its TID, and a task that wants the lock is told. The first
- * eight readers have names (holders.ts): a writer that has to wait gives back what dead ones had.
+ * A writer that died with the lock is known by its TID; callers get an error. The first eight readers have
+ * names (holders.ts): a writer that has to wait releases the shares of dead readers.
  */
 export class RwLock extends SyncObject {
   static readonly words: number = OBJECT_WORDS + HOLDER_WORDS
@@ -77,12 +76,12 @@ export class RwLock extends SyncObject {
     return new RwLock(optionsOf('RwLock', handle))
   }
 
-  /** How many read now. */
+  /** How many readers there are now. */
   get readers(): number {
     return readersOf(Atomics.load(this.i32, this.at))
   }
 
-  /** Whether someone writes now. */
+  /** Whether there is a writer now. */
   get isWriting(): boolean {
     return (Atomics.load(this.i32, this.at) & WRITER) !== 0
   }
@@ -141,7 +140,7 @@ export class RwLock extends SyncObject {
     return this.writeGuard
   }
 
-  /** A writer of async code is an owner of its own, which the guard carries. */
+  /** An async writer is an owner of its own, which the guard carries. */
   async lockWriteAsync(options?: WaitOptions): Promise<WriteGuard> {
     checkWait(options)
     const owner = asyncOwner()
@@ -171,18 +170,18 @@ export class RwLock extends SyncObject {
     const tid = currentTid()
     if (observer !== null) observer.released(this, tid)
     if (!this.holders.removeNamed(tid, 1)) {
-      if (readersOf(Atomics.load(i32, at)) === 0) throw this.notHeld('unlockRead', 'nobody reads')
+      if (readersOf(Atomics.load(i32, at)) === 0) throw this.notHeld('unlockRead', 'it has no reader')
       this.holders.remove(tid, 1)
     }
     for (let expected = 1; ; ) {
       const seen = Atomics.compareExchange(i32, at, expected, expected - 1)
       if (seen === expected) return
       if (seen < 0) break
-      if (readersOf(seen) === 0) throw this.notHeld('unlockRead', 'nobody reads')
+      if (readersOf(seen) === 0) throw this.notHeld('unlockRead', 'it has no reader')
       expected = seen
     }
     this.inLock(seen => {
-      if (readersOf(seen) === 0) throw this.notHeld('unlockRead', 'nobody reads')
+      if (readersOf(seen) === 0) throw this.notHeld('unlockRead', 'it has no reader')
       return seen - 1
     })
   }
@@ -191,10 +190,7 @@ export class RwLock extends SyncObject {
     this.unlockWriteAs(this.writerTid('unlockWrite'))
   }
 
-  /**
-   * In a task that reads: waits until it is the only one who does, and writes. Disposing of the guard makes
-   * it a reader again.
-   */
+  /** In a task that reads: waits until it is the only reader, and writes. Disposing of the guard makes it a reader again. */
   upgrade(options?: WaitOptions): Blocking<UpgradeGuard> {
     if (!facesOpen()) refuseOutsideTask('upgrade')
     if (options !== undefined) checkWait(options)
@@ -228,7 +224,7 @@ export class RwLock extends SyncObject {
     return this.upgradeGuard
   }
 
-  /** The writer becomes a reader, with nobody in between: other readers may come in, writers wait. */
+  /** The writer becomes a reader in one step: other readers may come in, no writer comes between. */
   downgrade(): ReadGuard {
     const tid = this.writerTid('downgrade')
     const flow = asyncOwnerOf(tid)
@@ -239,7 +235,7 @@ export class RwLock extends SyncObject {
     return this.readGuard
   }
 
-  /** @internal Whether this one writes. */
+  /** @internal Whether this owner is the writer. */
   isWrittenBy(owner: LockOwner | null): boolean {
     const tid = owner === null ? currentTid() : owner.tid
     return (Atomics.load(this.i32, this.at) & ~HAS_WAITERS) === (WRITER | tid)
@@ -254,7 +250,7 @@ export class RwLock extends SyncObject {
     if (flow !== undefined) returnOwner(flow)
   }
 
-  /** @internal Changes the state under the queue's lock, and lets in whoever may come in then. */
+  /** @internal Changes the state under the queue's lock, and admits the waiters that it allows. */
   inLock(change: (seen: number) => number): void {
     this.refuseDisposed('unlock')
     const { context } = ambient().futexes
@@ -264,10 +260,10 @@ export class RwLock extends SyncObject {
     })
   }
 
-  /** `tid`: its name. */
+  /** `tid`: the name of the share. */
   private tryReading(tid: number): boolean {
     const { i32, at } = this
-    // An exchange that fails says what is there: none but the first is a guess.
+    // A failed exchange returns the current word: only the first is a guess.
     for (let expected = 0; ; ) {
       const seen = Atomics.compareExchange(i32, at, expected, expected + 1)
       if (seen === expected) {
@@ -295,21 +291,21 @@ export class RwLock extends SyncObject {
   private tryUpgrading(tid: number): boolean {
     const { i32, at } = this
     const seen = Atomics.load(i32, at)
-    if (seen >= 0 && readersOf(seen) === 0) throw this.notHeld('upgrade', 'nobody reads')
+    if (seen >= 0 && readersOf(seen) === 0) throw this.notHeld('upgrade', 'it has no reader')
     if (Atomics.compareExchange(i32, at, 1, WRITER | tid) !== 1) return false
     this.holders.remove(tid, 1)
     this.tellAcquired(tid)
     return true
   }
 
-  /** Before it blocks, a thread looks on for a moment: many sections are short. */
+  /** A thread spins before it blocks, because many sections are short. */
   private spin(tid: number, reads: boolean): boolean {
     const { i32, at } = this
     const { spins } = ambient().futexes.context.thread
     for (let spin = 0; spin < WAIT_SPINS && spin < spins; spin++) {
       pause()
       const seen = Atomics.load(i32, at)
-      // Free, with a line: whoever goes there now may have it.
+      // Free, with waiters: a caller that queues now may get it.
       if (seen === HAS_WAITERS) return false
       if (seen < 0) continue
       if (reads ? this.tryReading(tid) : seen === 0 && this.tryWriting(tid)) return true
@@ -323,7 +319,7 @@ export class RwLock extends SyncObject {
     return this.readGuard
   }
 
-  /** From here on it writes, and its name as a reader is off. */
+  /** Becomes the writer, and removes its name as a reader. */
   private *upgradeInLine(
     tid: number,
     options: WaitOptions | undefined,
@@ -357,7 +353,7 @@ export class RwLock extends SyncObject {
     return guard
   }
 
-  /** The wait looks for deadlocks, until the caller ends that. */
+  /** Makes the wait search for deadlocks, until the caller ends the watch. */
   private watched(wait: LineWait, tid: number): HolderWatch {
     const waitsForReaders = !(wait instanceof ReadWait)
     const watch = new RwWatch(this, waitsForReaders, wait instanceof UpgradeWait ? tid : 0)
@@ -378,12 +374,12 @@ export class RwLock extends SyncObject {
     this.tellAcquired(tid)
   }
 
-  /** Who writes, if it is the caller or a flow of async code on its thread. */
+  /** The TID of the writer, if it is the caller or async code of its thread. */
   private writerTid(what: string): number {
     const writer = writerOf(Atomics.load(this.i32, this.at))
-    if (writer === 0) throw this.notHeld(what, 'nobody writes')
+    if (writer === 0) throw this.notHeld(what, 'it has no writer')
     if (writer !== currentTid() && asyncOwnerOf(writer) === undefined) {
-      throw this.notHeld(what, `${writer} writes, and the caller is ${currentTid()}`)
+      throw this.notHeld(what, `the writer is ${writer}, and the caller is ${currentTid()}`)
     }
     return writer
   }
@@ -400,6 +396,20 @@ export class RwLock extends SyncObject {
   private tellAcquired(tid: number): void {
     if (observer !== null) observer.acquired(this, 'rwlock', this.name, tid)
   }
+}
+
+/** The queue is locked. */
+export function changeAndServe(context: FutexContext, lock: RwLock, change: (seen: number) => number): void {
+  const { i32, at, queue } = lock
+  for (;;) {
+    const seen = Atomics.load(i32, at)
+    const bits = queue.isEmpty(context) ? 0 : HAS_WAITERS
+    const changed = change(seen) & ~HAS_WAITERS
+    // Other threads can change only [1] to [3] meanwhile, and then there was no waiter.
+    const next = bits === 0 ? withoutUpgrade(changed) : changed | HAS_WAITERS
+    if (Atomics.compareExchange(i32, at, seen, next) === seen) break
+  }
+  serveLine(context, lock)
 }
 
 blockingMethods(RwLock.prototype, 'lockRead', 'lockWrite', 'upgrade')

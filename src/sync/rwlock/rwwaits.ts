@@ -10,16 +10,16 @@ import { changeAndServe, type RwLock } from './rwlock.ts'
 import { QueueWait } from '../wait/waiting.ts'
 
 export const WRITER = 0x4000_0000
-/** Beside readers only: the word of a writer has its TID there. */
+/** Only beside readers: in the word of a writer this bit is part of the TID. */
 const UPGRADING = 0x2000_0000
 const READERS = 0x1fff_ffff
 
-/** How many read, in this state. */
+/** The number of readers in this state. */
 export function readersOf(state: number): number {
   return (state & WRITER) === 0 ? state & READERS : 0
 }
 
-/** The TID of who writes, in this state, or 0. */
+/** The TID of the writer in this state, or 0. */
 export function writerOf(state: number): number {
   return (state & WRITER) === 0 ? 0 : state & TID_MASK
 }
@@ -27,7 +27,7 @@ export function writerOf(state: number): number {
 export function notHeld(lock: RwLock, what: string, why: string): SyncError {
   return new SyncError(
     'ERR_HEDDLE_NOT_HELD',
-    `${what}: ${lock.describe()} is not held so by the caller: ${why}`,
+    `${what}: the caller does not hold ${lock.describe()} in this way: ${why}`,
   )
 }
 
@@ -35,9 +35,7 @@ export function withoutUpgrade(state: number): number {
   return (state & WRITER) === 0 ? state & ~UPGRADING : state
 }
 
-/**
- * In a waiter's bits: what it wants, and above it the TID of who would write, or DEMANDS of who would read.
- */
+/** In a waiter's bits: what it wants, and above it the TID of a writer, or DEMANDS of a reader. */
 const WRITE_AT_LAST = 0
 const READ = 1
 const WRITE = 2
@@ -46,12 +44,12 @@ const WANTS = 3
 const TID_SHIFT = 2
 const DEMANDS = 4
 
-/** Lets in those at the head of the line who may come in together, or wakes them to see for themselves. */
+/** Admits the first waiters that may hold the lock together, or wakes them to compete for it. */
 class LettingIn implements Decision {
   private readonly lock: RwLock
-  /** A reader was first: all readers go. */
+  /** A reader was first: all readers are woken. */
   private batch = false
-  /** A writer was woken to take the lock, if nobody comes by first. */
+  /** A writer was woken to compete for the lock. */
   private called = false
 
   constructor(lock: RwLock) {
@@ -78,9 +76,7 @@ class LettingIn implements Decision {
   }
 }
 
-/**
- * Lets those come in who may. The queue is locked; while someone is in line nobody else changes the state.
- */
+/** Admits the waiters that the state allows. The queue is locked; while there are waiters no other thread changes the state. */
 export function serveLine(context: FutexContext, lock: RwLock): void {
   const { queue, i32, at } = lock
   if (queue.isEmpty(context)) return
@@ -105,21 +101,21 @@ export function changeAndServe(context: FutexContext, lock: RwLock, change: (see
 }
 
 /**
- * In line. One that is woken without being given the lock (LettingIn) may go instead of taking it:
+ * A wait for an RwLock. A waiter that is woken to compete for the lock (LettingIn) may leave instead:
  *
- *   a writer unlocks           W, first in line              X, behind it
- *   ----------------           ----------------              ------------
- *   free; wakes W
+ *   unlocking writer           W, first waiter               X, second waiter
+ *   ----------------           ---------------               ----------------
+ *   frees the lock; wakes W
  *                              its time is over
  *                              (A) the lock is free:
  *                              wakes X
  *
- * Without (A) X would sleep at a free lock. If W dies instead, the recovery sends all who wait round.
+ * Without (A) X would sleep at a free lock. If W dies instead, the recovery makes all waiters check again.
  */
 export abstract class LineWait extends QueueWait {
   /** How often it was woken and found the lock taken. */
   protected losses = 0
-  /** Readers hold it up: those that have died must not. */
+  /** It waits for all readers to end, so dead readers must not count. */
   protected readonly needsAllReaders: boolean = true
   protected readonly lock: RwLock
 
@@ -128,10 +124,10 @@ export abstract class LineWait extends QueueWait {
     this.lock = lock
   }
 
-  /** The state with this one let in, or -1: it cannot be. */
+  /** The state after this waiter is admitted; -1: it cannot be. */
   protected abstract letIn(seen: number): number
 
-  /** Whether it may pass those who are in line, in this state. */
+  /** Whether it may pass the waiters in the queue, in this state. */
   protected mayPass(seen: number): boolean {
     return (seen & ~HAS_WAITERS) === 0
   }
@@ -152,7 +148,7 @@ export abstract class LineWait extends QueueWait {
     }
   }
 
-  /** What readers had that have died. */
+  /** Releases the shares of dead readers. */
   private giveBackDead(context: FutexContext): void {
     const { i32, at, holders } = this.lock
     if (readersOf(Atomics.load(i32, at)) === 0) return
@@ -164,7 +160,7 @@ export abstract class LineWait extends QueueWait {
     }
   }
 
-  /** A writer died with the lock. */
+  /** Throws if a writer died with the lock. */
   protected refuseDead(context: FutexContext, seen: number): void {
     const writer = writerOf(seen)
     if (writer === 0 || findOwner(context, writer) !== 0) return
@@ -181,7 +177,7 @@ export abstract class LineWait extends QueueWait {
     return false
   }
 
-  /** What to undo when it was let in and does not want it any more. */
+  /** The state after it gives back the lock that it was granted. */
   protected abstract undo(seen: number): number
 
   servedByDead(context: FutexContext, [waiter]: readonly number[]): number {
@@ -210,7 +206,7 @@ export class ReadWait extends LineWait {
     return this.losses < LOSSES ? READ : READ | DEMANDS
   }
 
-  /** One who was woken with other readers reads beside them. */
+  /** A reader that was woken with others reads beside them. */
   protected override mayPass(seen: number): boolean {
     return super.mayPass(seen) || (this.losses > 0 && readersOf(seen) > 0 && (seen & UPGRADING) === 0)
   }
@@ -257,10 +253,11 @@ export class WriteWait extends WritingWait {
 
 export class UpgradeWait extends WritingWait {
   readonly what = 'upgrade'
-  /** The bit is its own. */
+  /** The bit UPGRADING is its own. */
   private upgrading = false
   protected readonly wants: number = UPGRADE
 
+  /** The other waiters wait for its reading to end. */
   protected override get goesFirst(): boolean {
     return true
   }
@@ -272,11 +269,11 @@ export class UpgradeWait extends WritingWait {
     expectGrant(context, waiter)
     for (;;) {
       const seen = Atomics.load(i32, at)
-      if (readersOf(seen) === 0) throw notHeld(this.lock, this.what, 'nobody reads')
+      if (readersOf(seen) === 0) throw notHeld(this.lock, this.what, 'it has no reader')
       if (!this.upgrading && (seen & (UPGRADING | WRITER)) === UPGRADING) {
         throw new SyncError(
           'ERR_HEDDLE_DEADLOCK',
-          `upgrade: another reader of ${this.lock.describe()} is upgrading, and each would wait for the other; unlock, and lock to write`,
+          `upgrade: another reader of ${this.lock.describe()} is upgrading, and each would wait for the other; unlock, and call lockWrite`,
         )
       }
       const only = readersOf(seen) === 1

@@ -4,15 +4,15 @@ import type { RwLock } from './rwlock.ts'
 import { readersOf, writerOf } from './rwwaits.ts'
 
 /**
- * What holds up a waiter of an RwLock, for the search for deadlocks (holderwatch.ts): the writer; or, where
- * readers hold it up, one of those that have names, another at each look. A waiter waits for all of them, so
- * a circle through one of them lasts. A reader that waits behind a writer in line has no link: no thread that
- * holds the lock keeps it out.
+ * For which holder a waiter of an RwLock waits, for the search for deadlocks (holderwatch.ts): the writer; or
+ * one of the readers that have names, another one at each check. The waiter waits for all of them, so a cycle
+ * through one of them is a deadlock. A reader that is queued behind a waiting writer has no link: it does not
+ * wait for a holder.
  */
 export class RwWatch implements WatchedLock {
   readonly kind = 'rwlock'
   private readonly lock: RwLock
-  /** The TID whose share is no obstacle: that of a reader that upgrades; 0: none. */
+  /** The TID of a reader that upgrades, which does not wait for its own share; else 0. */
   private readonly except: number
   private readonly waitsForReaders: boolean
   private turn = 0

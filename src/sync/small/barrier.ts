@@ -11,11 +11,11 @@ import { blockingMethods, checkWait, QueueWait, type WaitOptions } from '../wait
 import { WakeCount } from '../wait/wakecount.ts'
 
 /**
- * Where a number of parties wait for one another, again and again. Who has arrived is who is in the queue, so
- * one that gives up (timeout, abort, cancellation) has not arrived, at that very moment, and the others go on
- * waiting for one more.
+ * A number of parties wait for one another, repeatedly. The parties that have arrived are those in the queue.
+ * So a party that gives up (timeout, abort, cancellation) no longer counts as arrived, and the others wait for
+ * one more.
  *
- * The state word counts how often all have met, in its low 31 bits.
+ * The state word counts the meetings in its low 31 bits.
  */
 export class Barrier extends SyncObject {
   static readonly words: number = OBJECT_WORDS
@@ -30,23 +30,23 @@ export class Barrier extends SyncObject {
     return Barrier.at(optionsOf('Barrier', handle))
   }
 
-  /** The one that is at a place already. */
+  /** The one that is in this memory already. */
   static at(place: OwnPlace): Barrier {
     const { i32, at } = new BarrierPlace(place)
     return new Barrier(Atomics.load(i32, at + EXTRA), place)
   }
 
-  /** How many must come. */
+  /** How many must arrive. */
   get parties(): number {
     return Atomics.load(this.i32, this.at + EXTRA)
   }
 
-  /** How often all have met. */
+  /** How often all parties have met. */
   get meetings(): number {
     return Atomics.load(this.i32, this.at) & ~HAS_WAITERS
   }
 
-  /** In a task: waits for the others. True for one of them: the last to come. */
+  /** In a task: waits for the others. True for one party: the last to arrive. */
   arrive(options?: WaitOptions): Blocking<boolean> {
     if (!facesOpen()) refuseOutsideTask('arrive')
     checkWait(options)
@@ -75,7 +75,7 @@ export class Barrier extends SyncObject {
   }
 }
 
-/** Only to find the words of a place. */
+/** Only to find the words in the memory of the caller. */
 class BarrierPlace extends SyncObject {
   constructor(place: OwnPlace) {
     super('Barrier', OBJECT_WORDS, place)
@@ -93,7 +93,7 @@ class Counting implements Decision {
 
 const MET = 1
 
-/** Says to each that they meet now, if the last to come gets as far as to count it. */
+/** Marks each waiter: the parties have met if the last one counts the meeting. */
 class Marking implements Decision {
   decide(i32: Int32Array, waiter: number): typeof SKIP {
     i32[waiter + Waiter.value] = MET
@@ -104,7 +104,7 @@ class Marking implements Decision {
 export class ArrivalWait extends QueueWait {
   readonly what = 'arrive'
   last = false
-  /** How often all had met when it came. */
+  /** How often all parties had met when it arrived. */
   private meetings = 0
   private readonly barrier: Barrier
 
@@ -128,7 +128,7 @@ export class ArrivalWait extends QueueWait {
     return this.last
   }
 
-  /** The last to come died between (B) and (C): those that (A) had reached have met. */
+  /** The last to arrive died between (B) and (C): the waiters that (A) marked have met. */
   servedByDead({ i32 }: FutexContext, [waiter]: readonly number[]): number {
     return i32[waiter + Waiter.value] === MET && this.barrier.meetings !== this.meetings ? 0 : -1
   }

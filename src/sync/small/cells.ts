@@ -10,8 +10,8 @@ import { WakeCount } from '../wait/wakecount.ts'
 import { blockingMethods, checkWait, QueueWait, type WaitOptions } from '../wait/waiting.ts'
 
 /**
- * A 32-bit integer that threads change without a lock, and may wait at for it to change. The value is the
- * place's fourth word; the first says, by its sign, that someone waits.
+ * A 32-bit integer that threads change without a lock, and for whose change they can wait. The value is the
+ * object's fourth word; the sign of the first says that there are waiters.
  */
 export class AtomicInt32 extends SyncObject {
   static readonly words: number = OBJECT_WORDS
@@ -25,7 +25,7 @@ export class AtomicInt32 extends SyncObject {
     return new AtomicInt32(0, optionsOf('AtomicInt32', handle))
   }
 
-  /** The one that is at a place already. */
+  /** The one that is in this memory already. */
   static at(place: OwnPlace): AtomicInt32 {
     return new AtomicInt32(0, place)
   }
@@ -42,7 +42,7 @@ export class AtomicInt32 extends SyncObject {
     Atomics.store(this.i32, this.at + EXTRA, value)
   }
 
-  /** These return what was there before. */
+  /** This and the next six return the value before the change. */
   add(by: number): number {
     return Atomics.add(this.i32, this.at + EXTRA, by)
   }
@@ -67,12 +67,12 @@ export class AtomicInt32 extends SyncObject {
     return Atomics.exchange(this.i32, this.at + EXTRA, value)
   }
 
-  /** Stores `value` if `expected` is there. */
+  /** Stores `value` if the value is `expected`. */
   compareExchange(expected: number, value: number): number {
     return Atomics.compareExchange(this.i32, this.at + EXTRA, expected, value)
   }
 
-  /** Replaces what is there by what `change` makes of it. Returns what it made. */
+  /** Replaces the value by `change(value)`, and returns the new value. */
   update(change: (value: number) => number): number {
     for (;;) {
       const seen = this.load()
@@ -81,10 +81,7 @@ export class AtomicInt32 extends SyncObject {
     }
   }
 
-  /**
-   * In a task: waits while `expected` is there, for a `notify`. False: something else is there. Out of time
-   * it throws, as every wait does.
-   */
+  /** In a task: waits for a `notify` while the value is `expected`. False: it has another value. Throws after a timeout. */
   wait(expected: number, options?: WaitOptions): Blocking<boolean> {
     if (!facesOpen()) refuseOutsideTask('wait')
     return toRun('wait', this.waitInTask(expected, options)) as Blocking<boolean>
@@ -105,7 +102,7 @@ export class AtomicInt32 extends SyncObject {
     return wait.slept
   }
 
-  /** Wakes the first `count` of those who wait. Returns how many. */
+  /** Wakes the first `count` waiters. Returns how many. */
   notify(count: number = Infinity): number {
     checkNotified(count)
     if (Atomics.load(this.i32, this.at) >= 0) return 0
@@ -144,7 +141,7 @@ export class CellWait extends QueueWait {
 
   admit(): boolean {
     this.cell.refuseDisposed(this.what)
-    // The sign first: who changes the value and then looks at it sees this one, or is seen.
+    // The sign first: a thread that changes the value and then calls `notify` sees the sign, or this load sees its change.
     Atomics.or(this.cell.i32, this.cell.at, HAS_WAITERS)
     return this.cell.load() !== this.expected
   }

@@ -32,7 +32,7 @@ abstract class Cell64 {
     return handleOf(this.kind, this.own)
   }
 
-  /** Where it is: pass it to the constructor on another thread. */
+  /** Its memory: pass it to the constructor on another thread. */
   get place(): { readonly buffer: SharedArrayBuffer; readonly index: number } {
     return { buffer: this.own.i32.buffer, index: this.own.at }
   }
@@ -116,7 +116,7 @@ export class AtomicFloat64 extends Cell64 {
     return floatOf(Atomics.compareExchange(this.bits, this.index, bitsOf(expected), bitsOf(value)))
   }
 
-  /** Returns what was there before. */
+  /** Returns the value before the change. */
   add(by: number): number {
     for (;;) {
       const seen = Atomics.load(this.bits, this.index)

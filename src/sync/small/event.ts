@@ -21,10 +21,7 @@ import { WakeCount } from '../wait/wakecount.ts'
 const SET = 1
 
 export interface EventOptions extends ObjectOptions {
-  /**
-   * True: each `set` lets one waiter through, and the event is unset by that. False: it stays set until
-   * `reset`.
-   */
+  /** True: each `set` admits one waiter, which resets the event. False: it stays set until `reset`. */
   readonly auto?: boolean | undefined
   /** Whether it is set from the start. */
   readonly set?: boolean | undefined
@@ -33,13 +30,13 @@ export interface EventOptions extends ObjectOptions {
 const eventKinds: Kinds<EventOptions> = { ...objectKinds, auto: 'boolean', set: 'boolean' }
 
 /**
- * Something has happened.
+ * A signal that something has happened.
  *
  *   HAS_WAITERS | SET | meaning
  *   --------+-----+----------------------------------------------------------------------
- *      0    |  0  | [1] not set, nobody waits
+ *      0    |  0  | [1] not set, no waiters
  *      0    |  1  | [2] set
- *      1    |  0  | [3] not set, someone waits: setting goes through the queue's lock
+ *      1    |  0  | [3] not set, with waiters: `set` locks the queue
  */
 export class Event extends SyncObject {
   static readonly words: number = OBJECT_WORDS
@@ -64,7 +61,7 @@ export class Event extends SyncObject {
     return (Atomics.load(this.i32, this.at) & SET) !== 0
   }
 
-  /** Lets everyone through until `reset`; with `auto`, one waiter, now or when it comes. */
+  /** Admits all waiters until `reset`; with `auto`, one waiter, now or later. */
   set(): void {
     const { i32, at } = this
     for (;;) {
@@ -77,7 +74,7 @@ export class Event extends SyncObject {
     const { queue } = this
     queue.lock(context)
     if (!this.auto || queue.isEmpty(context)) {
-      // Before anyone is woken: should this one die in between, the others look, and find it.
+      // Before any waiter is woken: if this thread dies in between, the waiters check again and find it.
       Atomics.store(i32, at, SET)
       queue.walk(context, new WakeCount(Infinity))
     } else {
@@ -111,7 +108,7 @@ export class Event extends SyncObject {
     if (!this.pass()) await asPromise(new EventWait(this), options)
   }
 
-  /** Whether it is set, without waiting; with `auto`, it is unset by that. */
+  /** Whether it is set, without waiting; with `auto`, this resets it. */
   pass(): boolean {
     const seen = Atomics.load(this.i32, this.at)
     if (seen < 0) this.refuseDisposed('wait')

@@ -17,14 +17,14 @@ const TID_MASK = 0x3fff_ffff
 const DONE = 0x4000_0000
 
 /**
- * Something that is done once, by whoever comes first; the others wait until it is done.
+ * Runs a function once: the first caller runs it, and the others wait until it is done.
  *
  *   HAS_WAITERS | DONE | TID | meaning
  *   --------+------+-----+------------------------------------------------------------------------------
  *      0    |  0   |  0  | [1] not done
- *      .    |  0   | tid | [2] being done; whoever comes and finds that the doer has died does it instead
- *      1    |  0   |  0  | [3] whoever did it threw, and someone was woken to do it instead
- *      0    |  1   |  0  | [4] done, for good: asking is one load
+ *      .    |  0   | tid | [2] running; a caller that finds that the runner has died runs it instead
+ *      1    |  0   |  0  | [3] the function threw, and a waiter was woken to run it
+ *      0    |  1   |  0  | [4] done for ever: the check is one load
  */
 export class Once extends SyncObject {
   static readonly words: number = OBJECT_WORDS
@@ -43,8 +43,8 @@ export class Once extends SyncObject {
   }
 
   /**
-   * In a task: runs `fn`, a generator function or a plain one, unless it has been run; returns when it has.
-   * True: it was this call. If `fn` throws, the call throws, it is not done, and one who waited does it.
+   * In a task: runs `fn`, a generator function or a plain one, unless a call has run its function; returns when
+   * it is done. True: this call ran it. If `fn` throws, the call throws, and a waiter runs its own function.
    */
   run(fn: () => unknown, options?: WaitOptions): Blocking<boolean> {
     if (!facesOpen()) refuseOutsideTask('run')
@@ -59,7 +59,7 @@ export class Once extends SyncObject {
     const wait = new OnceWait(this, currentTid())
     onThread(wait, options)
     if (!wait.mine) return false
-    this.settleWith(fn)
+    this.runAndFinish(fn)
     return true
   }
 
@@ -76,7 +76,7 @@ export class Once extends SyncObject {
         await fn()
         ok = true
       } finally {
-        this.settle(ok)
+        this.finish(ok)
       }
       return true
     } finally {
@@ -99,27 +99,27 @@ export class Once extends SyncObject {
       else yield* waitForPromise(made)
       ok = true
     } finally {
-      this.settle(ok)
+      this.finish(ok)
     }
     return true
   }
 
-  private settleWith(fn: () => unknown): void {
+  private runAndFinish(fn: () => unknown): void {
     let ok = false
     try {
       fn()
       ok = true
     } finally {
-      this.settle(ok)
+      this.finish(ok)
     }
   }
 
   /** From [2] to [4], or to [1] or [3]. */
-  private settle(ok: boolean): void {
+  private finish(ok: boolean): void {
     const { i32, at, queue } = this
     const { context } = ambient().futexes
     queue.lock(context)
-    // The word first: should this one die here, those that it does not wake any more look, and find it.
+    // The word first: if this thread dies here, the waiters that it did not wake check again, and find it.
     Atomics.store(i32, at, ok ? DONE : queue.isEmpty(context) ? 0 : HAS_WAITERS)
     queue.walk(context, new WakeCount(ok ? Infinity : 1))
     queue.unlock(context)
@@ -128,7 +128,7 @@ export class Once extends SyncObject {
 
 export class OnceWait extends QueueWait {
   readonly what = 'run'
-  /** It is this one's to do. */
+  /** This caller runs the function. */
   mine = false
   private readonly once: Once
   private readonly tid: number
@@ -145,11 +145,14 @@ export class OnceWait extends QueueWait {
     for (;;) {
       const seen = Atomics.load(i32, at)
       if ((seen & DONE) !== 0) return true
-      const doer = seen & TID_MASK
-      if (doer === this.tid) {
-        throw new SyncError('ERR_HEDDLE_DEADLOCK', 'run: the function that is run once waits for itself')
+      const runner = seen & TID_MASK
+      if (runner === this.tid) {
+        throw new SyncError(
+          'ERR_HEDDLE_DEADLOCK',
+          'run: the function calls run of the same Once, and would wait for itself',
+        )
       }
-      const free = doer === 0 || findOwner(context, doer) === 0
+      const free = runner === 0 || findOwner(context, runner) === 0
       const next = free ? (seen & HAS_WAITERS) | this.tid : seen | HAS_WAITERS
       if (Atomics.compareExchange(i32, at, seen, next) !== seen) continue
       this.mine = free
@@ -157,7 +160,7 @@ export class OnceWait extends QueueWait {
     }
   }
 
-  /** It looks again: done, or to be done anew. */
+  /** It checks again: the function is done, or threw. */
   override woken(): boolean {
     return false
   }

@@ -21,9 +21,7 @@ import { blockingMethods, checkWait, Finished, QueueWait, type WaitOptions } fro
 
 const COUNT = 0x3fff_ffff
 
-/**
- * Permits that were acquired together; disposing of it releases them. Dispose of it once for each acquire.
- */
+/** Permits that were acquired together; disposing of it releases them. Dispose of it once for each acquire. */
 export class Permits {
   readonly semaphore: Semaphore
   readonly count: number
@@ -44,30 +42,26 @@ export class Permits {
 }
 
 /**
- * A count of permits. Who asks for more than there are waits in line, by priority and then first come, and
- * **the first in line is served first**: while it waits for its permits nobody behind it overtakes, however
- * few they ask for, so a large request is not starved by small ones. Nobody but the first in line ever holds
- * up one who could be served: as soon as the first leaves (served, out of time, aborted), those behind it are
- * looked at.
+ * A count of permits. A caller that asks for more than there are waits in a queue, by priority and then by
+ * arrival, and **the first in the queue is served first**: no waiter overtakes it, however few permits it asks
+ * for, so small requests do not starve a large one. When the first leaves (served, timed out, aborted), the
+ * waiters behind it are served if they can be.
  *
  *   HAS_WAITERS | permits | meaning
  *   --------+---------+------------------------------------------------------------------------------
- *      0    |    n    | [1] nobody is in line; acquire and release are one compare-exchange
- *      1    |    n    | [2] someone is in line, and n are not enough for the first: all goes through the queue's lock
+ *      0    |    n    | [1] no waiters; acquire and release are one compare-exchange
+ *      1    |    n    | [2] there are waiters, and n are not enough for the first: every change is under the queue's lock
  *
- * Permits are given by whoever releases them, under the queue's lock: who is woken has its permits. The first
- * eight permits have names (holders.ts): a task that has to wait gives back what dead ones had. A semaphore
- * whose permits are released by others than acquired them, as a signal, gives nothing back. In the middle of
- * giving permits to others, each has been given or has not (countgrant.ts).
+ * The releasing thread grants permits under the queue's lock, so a woken waiter has its permits. The first
+ * eight permits have names (holders.ts): a caller that has to wait releases the permits of dead holders. If
+ * one owner releases permits that another acquired, as for a signal, names are not used. If the granting
+ * thread dies, each grant was made or not (countgrant.ts).
  */
 export class Semaphore extends SyncObject {
   static readonly words: number = OBJECT_WORDS + HOLDER_WORDS
   /** @internal */
   readonly holders: Holders
-  /**
-   * What the word holds if no other thread has been there: where an exchange begins. One that fails says what
-   * is there.
-   */
+  /** The word as this thread last saw it: the first guess of an exchange. A failed exchange returns the current word. */
   private expected = 0
   private readonly one: Permits
   private readonly finished: Finished<Permits>
@@ -85,12 +79,12 @@ export class Semaphore extends SyncObject {
     return new Semaphore(0, optionsOf('Semaphore', handle))
   }
 
-  /** The one that is at a place already. */
+  /** The one that is in this memory already. */
   static at(place: OwnPlace): Semaphore {
     return new Semaphore(0, place)
   }
 
-  /** How many permits there are now. */
+  /** How many permits are available now. */
   get available(): number {
     return Atomics.load(this.i32, this.at) & COUNT
   }
@@ -124,7 +118,7 @@ export class Semaphore extends SyncObject {
     return this.permits(count)
   }
 
-  /** The permits, if they can be had now and nobody is in line for any. */
+  /** The permits, if they are available now and there is no waiter. */
   tryAcquire(count = 1): Permits | null {
     const tid = currentTid()
     if (this.attempt(count, tid)) return this.permits(count)
@@ -162,11 +156,11 @@ export class Semaphore extends SyncObject {
     const permits = seen & COUNT
     if (permits + count <= COUNT) return
     throw new RangeError(
-      `release(${count}): there are ${permits}, and at most ${COUNT} can be; release what was acquired`,
+      `release(${count}): the semaphore has ${permits} permits, and the maximum is ${COUNT}; release only acquired permits`,
     )
   }
 
-  /** @internal Adds permits and gives them to those in line, in [2]. */
+  /** @internal Adds permits and grants them to waiters, in [2]. */
   serve(context: FutexContext, more: number): void {
     const { i32, at, queue } = this
     queue.lock(context)
@@ -188,7 +182,7 @@ export class Semaphore extends SyncObject {
     return this.permits(count)
   }
 
-  /** `tid`: its name. */
+  /** `tid`: the name of the share. */
   private attempt(count: number, tid: number): boolean {
     checkCount('acquire(count)', count, 1)
     const { i32, at } = this
@@ -210,7 +204,7 @@ export class Semaphore extends SyncObject {
   }
 }
 
-/** False: the line has dissolved meanwhile, [1]. */
+/** False: there are no waiters any more, [1]. */
 function addPermits({ i32, at }: ObjectWords, more: number): boolean {
   for (;;) {
     const seen = Atomics.load(i32, at)
@@ -218,7 +212,7 @@ function addPermits({ i32, at }: ObjectWords, more: number): boolean {
   }
 }
 
-/** Gives permits to those in line until the first cannot be served. */
+/** Grants permits until the first waiter cannot be served. */
 class Giving implements Decision {
   private readonly place: ObjectWords
 
@@ -269,7 +263,7 @@ export class PermitWait extends QueueWait {
     }
   }
 
-  /** One of a better priority is first in line now, and may be served though the others are not. */
+  /** With a better priority it is first in the queue now, and can perhaps be served where the others cannot. */
   protected override queued(): void {
     if (this.semaphore.available >= this.count) this.semaphore.serve(ambient().futexes.context, 0)
   }

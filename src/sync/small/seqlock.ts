@@ -14,34 +14,34 @@ import {
 } from '../wait/objectwords.ts'
 
 /**
- * A record of 32-bit words that readers read whole without ever waiting for a writer, not even for one that
- * stopped in the middle.
+ * A record of 32-bit words. Readers read it consistently and never wait for a writer, not even for one that
+ * stopped in the middle of a write.
  *
  *   0        sequence  counts half-writes
  *   1        writer    the TID of the writer, or 0
  *   2        next      the TID of the waiting writer that is next, or 0
- *   3        age       which arrival that one is
+ *   3        age       the arrival number of that writer
  *   4        arrivals  counts writers that had to wait
  *   6 …      copy 0
  *   6 + n …  copy 1
  *
  *   writer                                        reader
  *   ------                                        ------
- *   sequence 0 → 1: readers go to copy 1          (A) reads the sequence; its lowest bit says which copy is at rest
+ *   sequence 0 → 1: readers use copy 1            (A) reads the sequence; its lowest bit names the copy that does not change
  *   changes copy 0                                (B) reads that copy
- *   sequence 1 → 2: readers go to copy 0          (C) reads the sequence again: as at (A), what it has is whole
+ *   sequence 1 → 2: readers use copy 0            (C) reads the sequence again: if it is as at (A), the record is consistent
  *   makes copy 1 the same
  *
- * The copy that a reader is sent to is not changed before the sequence has moved on, which (C) sees. So a
- * reader repeats itself only when a write was finished or begun meanwhile, and with the writer stopped
- * anywhere it reads the last whole record.
+ * A writer changes a copy only after the sequence has sent readers to the other one, and (C) sees that. So a
+ * reader repeats its read only when a write began or ended meanwhile. If the writer stops anywhere, readers
+ * read the last complete record.
  *
- * A writer that finds another one waits. Only `next` may follow the one that writes, and a writer that has
- * waited longer takes that place from one that came later: a writer that writes again and again cannot pass
- * one that waits by more than it takes the waiting thread to wake up.
+ * A writer that finds another writer waits. Only `next` may follow the current writer, and a writer that
+ * arrived earlier replaces one that arrived later as `next`. So a writer that writes repeatedly does not pass
+ * a waiting writer for longer than that one takes to wake up.
  *
- * A writer that finds one that died takes its place. If the sequence is odd, the readers are at copy 1
- * already; if it is even, copy 1 may be half made, and is made like copy 0 before any reader is sent there.
+ * A writer that finds a dead writer replaces it. If the sequence is odd, readers use copy 1 already; if it is
+ * even, copy 1 may be half written, and is made equal to copy 0 before any reader uses it.
  */
 const SEQUENCE = 0
 const WRITER = 1
@@ -85,12 +85,12 @@ export class SeqLock implements ObjectWords {
     return handleOf('SeqLock', this, { fields: this.fields })
   }
 
-  /** Where it is: pass it to the constructor on another thread. */
+  /** Its memory: pass it to the constructor on another thread. */
   get place(): { readonly buffer: SharedArrayBuffer; readonly index: number; readonly fields: number } {
     return { buffer: this.i32.buffer, index: this.at, fields: this.fields }
   }
 
-  /** The whole record, into `into`. Never waits. */
+  /** Reads the record into `into`. Never waits. */
   read(into: { [index: number]: number } = new Int32Array(this.fields)): ArrayLike<number> {
     const { i32, at, fields } = this
     for (;;) {
@@ -101,10 +101,7 @@ export class SeqLock implements ObjectWords {
     }
   }
 
-  /**
-   * Replaces the record. Writers exclude each other: one that finds another writing looks again until it has
-   * ended.
-   */
+  /** Replaces the record. Writers exclude each other: a writer waits until the one before it has ended. */
   write(record: ArrayLike<number>): void {
     if (record.length !== this.fields) {
       throw new RangeError(`write: a record of ${record.length} words, and this one has ${this.fields}`)
@@ -120,8 +117,8 @@ export class SeqLock implements ObjectWords {
       Atomics.add(i32, at + SEQUENCE, 1)
       this.copy(record, 1)
     } catch (error) {
-      // The record is the caller's, and reading it may throw; or the stack is full.
-      this.mend()
+      // Reading the caller's record may throw, or the stack is full.
+      this.repair()
       this.endWriting()
       throw error
     }
@@ -149,11 +146,11 @@ export class SeqLock implements ObjectWords {
         continue
       }
       const writer = Atomics.load(i32, at + WRITER)
-      // Its own: an earlier call had not even the stack to say that it gave up.
+      // Its own TID: in an earlier call the stack was too full to give up.
       if (writer !== 0 && writer !== tid && !awaitOwner(context, i32, at + WRITER, writer, writer)) continue
       if (Atomics.compareExchange(i32, at + WRITER, writer, tid) !== writer) continue
       if (Atomics.compareExchange(i32, at + NEXT, tid, 0) === tid) Atomics.notify(i32, at + NEXT)
-      if (writer !== 0) this.mend()
+      if (writer !== 0) this.repair()
       return
     }
   }
@@ -162,7 +159,7 @@ export class SeqLock implements ObjectWords {
    * After a writer that died, or gave up: readers see the old record, or the new one, and both copies are
    * whole.
    */
-  private mend(): void {
+  private repair(): void {
     const { i32, at, fields } = this
     if ((Atomics.load(i32, at + SEQUENCE) & 1) !== 0) return
     const copy = at + HEADER_WORDS

@@ -12,10 +12,7 @@ import { WakeCount } from '../wait/wakecount.ts'
 
 const COUNT = 0x3fff_ffff
 
-/**
- * A count that is waited for to become 0. With someone waiting, the sign bit is set and every change goes
- * through the queue's lock.
- */
+/** A wait for a count to become 0. While there are waiters, the sign bit is set and every change is under the queue's lock. */
 abstract class Countdown extends SyncObject {
   private static readonly finished: Finished<void> = new Finished<void>(undefined)
 
@@ -81,8 +78,8 @@ abstract class Countdown extends SyncObject {
     if (next >= 0 && next <= COUNT) return next
     throw new RangeError(
       next < 0
-        ? `${what}(${-by}): the count is ${count}, and cannot become negative`
-        : `${what}(${by}): more than ${COUNT}`,
+        ? `${what}(${-by}): the count is ${count}, and must not become negative`
+        : `${what}(${by}): the count is ${count}, and the maximum is ${COUNT}`,
     )
   }
 
@@ -113,10 +110,7 @@ export class ZeroWait extends QueueWait {
   }
 }
 
-/**
- * Waits for a number of things to be done; more may be added while it is not 0, and it can be used again
- * after.
- */
+/** Waits until a number of things are done. More may be added while the count is not 0, and it can be used again. */
 export class WaitGroup extends Countdown {
   static readonly words: number = OBJECT_WORDS
 
@@ -128,7 +122,7 @@ export class WaitGroup extends Countdown {
     return new WaitGroup(0, optionsOf('WaitGroup', handle))
   }
 
-  /** The one that is at a place already. */
+  /** The one that is in this memory already. */
   static at(place: OwnPlace): WaitGroup {
     return new WaitGroup(0, place)
   }
@@ -144,7 +138,7 @@ export class WaitGroup extends Countdown {
   }
 }
 
-/** Opens once, when it has been counted down to 0, and stays open. */
+/** Opens when it has been counted down to 0, and stays open. */
 export class Latch extends Countdown {
   static readonly words: number = OBJECT_WORDS
 
@@ -156,7 +150,7 @@ export class Latch extends Countdown {
     return new Latch(0, optionsOf('Latch', handle))
   }
 
-  /** The one that is at a place already. */
+  /** The one that is in this memory already. */
   static at(place: OwnPlace): Latch {
     return new Latch(0, place)
   }

@@ -2,10 +2,7 @@ import { ambient } from '../../futex/core/ambient.ts'
 import type { Futexes } from '../../futex/core/futexes.ts'
 import type { LockOwner } from '../../futex/core/owner.ts'
 
-/**
- * Async code holds a lock as an owner of its own, because two flows of one thread must exclude each other.
- * Kept for reuse.
- */
+/** Async code holds a lock as an owner of its own, because two flows of one thread must exclude each other. */
 class Flows {
   readonly futexes: Futexes
   readonly idle: LockOwner[] = []
@@ -17,7 +14,7 @@ class Flows {
 
 const IDLE_MAX = 64
 
-/** Of the domain that this thread is in: one that boots a kernel is in another afterwards. */
+/** The owners of the domain that this thread is in. A thread that boots a kernel changes its domain. */
 let flows: Flows | null = null
 const inUse = new Map<number, { readonly owner: LockOwner; readonly flows: Flows }>()
 
@@ -29,7 +26,7 @@ export function asyncOwner(): LockOwner {
   return owner
 }
 
-/** It holds nothing any more. */
+/** The owner holds no lock any more, and is kept for reuse. */
 export function returnOwner(owner: LockOwner): void {
   const used = inUse.get(owner.tid)
   if (used === undefined) return
@@ -38,7 +35,7 @@ export function returnOwner(owner: LockOwner): void {
   else used.flows.futexes.closeOwner(owner)
 }
 
-/** The flow of async code on this thread that has this TID. */
+/** The owner of async code of this thread that has this TID. */
 export function asyncOwnerOf(tid: number): LockOwner | undefined {
   return inUse.get(tid)?.owner
 }

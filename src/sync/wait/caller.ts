@@ -79,7 +79,7 @@ export function coroutineHasEnded(tid: number): boolean {
   return alive === undefined || alive.state === 'STOP'
 }
 
-/** `lock` and its like, where no task or coroutine runs, or its code cannot be suspended. */
+/** For verbs like `lock`, where no task or coroutine runs, or its code cannot be suspended. */
 export function refuseOutsideTask(what: string): void {
   if (here.runner !== null) {
     checkMethodFace(what)
@@ -91,7 +91,7 @@ export function refuseOutsideTask(what: string): void {
   )
 }
 
-/** `lockSync` and its like, in a task: it would block the CPU, and all tasks on it. */
+/** For verbs like `lockSync`, in a task: they would block the CPU, and all tasks on it. */
 export function refuseInTask(what: string): void {
   if (here.runner === null) return
   throw new SyncError(
@@ -100,9 +100,9 @@ export function refuseInTask(what: string): void {
   )
 }
 
-/** `lockSync` and its like, where it has to wait and must not. */
-export function refuseBlocking({ futexes }: Ambient, what: string): void {
-  if (futexes.mayBlock) return
+/** For verbs like `lockSync`, on a thread that must not block. */
+export function refuseBlocking(here: Ambient, what: string): void {
+  if (here.mayBlock) return
   throw new SyncError(
     'ERR_HEDDLE_WRONG_VERB',
     `${what}Sync() would block, and this thread may not (a page's main thread): await ${what}Async()`,

@@ -4,8 +4,8 @@ import { EXTRA, type ObjectWords } from './objectwords.ts'
 import type { ParkingQueue } from './queue.ts'
 
 /**
- * Gives a waiter its part of a count, so that whoever gives can die at any step. All of it under the queue's
- * lock, and while someone is in line nobody changes the word without that lock.
+ * Grants a waiter its part of a count, so that the granting thread can die at any step. All steps are under
+ * the queue's lock, and while there are waiters every change of the word is under that lock.
  *
  *   (A) the waiter's value: what the word will be
  *   (B) extra: which waiter
@@ -14,10 +14,10 @@ import type { ParkingQueue } from './queue.ts'
  *   (E) extra: 0
  *   (F) the waiter is off the queue, woken
  *
- * Dead between (C) and (D), the word is what (A) announced, because whoever locks the queue next looks first
- * (`finishGrant`) and does (D) and (E). Dead before (F), the waiter is sent round by the recovery, or leaves
- * by itself, and finds that it is named, or GRANTED. Its record is not given back before that, so (D) never
- * writes into another's.
+ * After a death between (C) and (D), the word is still what (A) announced: the next thread that locks the
+ * queue first calls `finishGrant`, which does (D) and (E). After a death before (F), the recovery makes the
+ * waiter check again, or the waiter leaves by itself; it finds that extra names it, or GRANTED. Its record is
+ * not freed before that, so (D) never writes into a record of another waiter.
  */
 const NEXT = Waiter.value
 const GRANTED = Waiter.value + 1
@@ -36,7 +36,7 @@ export function grant(arena: Int32Array, waiter: number, { i32, at }: ObjectWord
   Atomics.store(i32, at + EXTRA, 0) // (E)
 }
 
-/** First of all under the queue's lock. */
+/** The first step under the queue's lock: finishes the grant of a thread that died. */
 export function finishGrant({ i32: arena }: FutexContext, { i32, at }: ObjectWords): void {
   const waiter = Atomics.load(i32, at + EXTRA)
   if (waiter === 0) return
@@ -44,21 +44,18 @@ export function finishGrant({ i32: arena }: FutexContext, { i32, at }: ObjectWor
   Atomics.store(i32, at + EXTRA, 0)
 }
 
-/** Whether a waiter that was woken has been given its part with that. */
+/** Whether a woken waiter was granted its part. */
 export function isGranted(arena: Int32Array, waiter: number): boolean {
   return Atomics.load(arena, waiter + GRANTED) === 1
 }
 
-/**
- * Whether a waiter that is off the queue and that nobody woke has its part all the same. The queue is not
- * locked.
- */
+/** Whether a waiter that left the queue without a wakeup was granted its part. The queue is not locked. */
 export function wasGranted(
   context: FutexContext,
   place: ObjectWords & { readonly queue: ParkingQueue },
   waiter: number,
 ): boolean {
-  // In this order: whoever clears the name has said GRANTED before.
+  // In this order: extra is cleared after GRANTED is set.
   if (Atomics.load(place.i32, place.at + EXTRA) === waiter) {
     place.queue.lock(context)
     finishGrant(context, place)

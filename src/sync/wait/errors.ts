@@ -1,21 +1,21 @@
-/** What a wrong use of a lock, a count or a channel is told. */
+/** The codes of errors for wrong use of a lock, a count or a channel. */
 export type SyncErrorCode =
-  /** Unlocking what is not locked, or what someone else holds. */
+  /** An unlock of a lock that is free, or that another owner holds. */
   | 'ERR_HEDDLE_NOT_HELD'
   /** The caller would wait for itself. */
   | 'ERR_HEDDLE_DEADLOCK'
-  /** A condition that others wait at with another mutex. */
+  /** A wait at a condition whose waiters use another mutex. */
   | 'ERR_HEDDLE_WRONG_MUTEX'
   /** A verb that would block where that is forbidden, or that needs a task where none runs. */
   | 'ERR_HEDDLE_WRONG_VERB'
   /** A send to a channel that is closed. */
   | 'ERR_HEDDLE_CLOSED'
   | 'ERR_HEDDLE_DISPOSED'
-  /** The holder of a robust mutex died, and what the mutex guards was not repaired. */
+  /** The holder of a mutex died, and the data that the mutex guards was not repaired. */
   | 'ERR_HEDDLE_NOT_RECOVERABLE'
   /** The object belongs to threads that this one cannot wait for. */
   | 'ERR_HEDDLE_DOMAIN'
-  /** Something of the object's is still in use. */
+  /** The object is still in use. */
   | 'ERR_HEDDLE_BUSY'
   /** The task was interrupted while it waited. */
   | 'ERR_HEDDLE_INTERRUPTED'
@@ -34,7 +34,7 @@ export function disposedError(what: string): SyncError {
   return new SyncError('ERR_HEDDLE_DISPOSED', `${what}: the object has been disposed of`)
 }
 
-/** Throws unless `count` can be how many to notify: all of them is Infinity. */
+/** Throws unless `count` is a number of waiters to notify; Infinity means all. */
 export function checkNotified(count: number): void {
   if (count >= 0) return
   throw new RangeError(`notify(count): ${count} is not a number of waiters; give 0 or more`)

@@ -2,35 +2,33 @@ import type { FutexContext } from '../../futex/core/context.ts'
 import { findOwner } from '../../futex/core/owner.ts'
 
 /**
- * Which owners have a share of an object that many can hold: readers, or takers of permits. A few holders
- * have names; the shares of others are counted without one. A share whose holder died is given back by a
- * caller that wants one and finds none: its TID finds no owner once the death has been recovered from. Async
- * code holds its shares under the name of its thread, and dies with that.
+ * Which owners have a share of an object that many can hold: readers, or holders of permits. A few shares have
+ * the name of their holder, its TID; the others are only counted. A caller that wants a share and finds none
+ * releases the shares of dead holders: after the recovery, a dead holder's TID has no owner. Async code holds
+ * its shares under the name of its thread, and dies with it.
  *
- *   0        unnamed    shares of holders without a name: there was no slot left
- *   1        strangers  not 0: a holder gave back a share that another had taken. Then names say nothing, and none is believed any more
+ *   0        unnamed    shares without a name, because all slots were used
+ *   1        strangers  not 0: an owner released a share that another had taken. Then names are not reliable, and none is used any more
  *   2 …      slots      the TID of the holder of one share, or 0
  *
- * The share is in the object's word, and its name here: two stores, in the order that never gives back too
- * much.
+ * The share is in the object's word, and its name here: two stores, in the order that never releases too much.
  *
- *   holder                                     who wants a share
- *   ------                                     -----------------
+ *   holder                                     caller that wants a share
+ *   ------                                     -------------------------
  *   (A) takes the share
- *   (B) puts its name
- *   …                                          (E) the name is that of a dead one: takes the name off
- *   (C) takes its name off                     (F) gives its shares back
- *   (D) gives the share back
+ *   (B) writes its name
+ *   …                                          (E) the name is that of a dead holder: removes the name
+ *   (C) removes its name                       (F) releases that share
+ *   (D) releases the share
  *
- * Dead between (A) and (B), or (C) and (D), or who wants one between (E) and (F): the share is counted and
- * has no name; it is lost, as all were before they had names. The other order would give back what a living
- * one still holds.
+ * If the holder dies between (A) and (B), or (C) and (D), or the caller between (E) and (F), the share is
+ * counted and has no name: it is lost. The other order would release a share that a living owner still holds.
  */
 const UNNAMED = 0
 const STRANGERS = 1
 const SLOTS = 2
 
-/** Shares that have names, a power of two. With the place before them, one cache line. */
+/** How many shares have names, a power of two. With the object's own words they fill one cache line. */
 const SLOT_COUNT = 8
 const SLOT_MASK: number = SLOT_COUNT - 1
 
@@ -58,9 +56,8 @@ export class Holders {
   }
 
   /**
-   * (C) Takes the name of one of `tid`'s shares off, or counts one share less that has no name. Who has
-   * neither gives back what another holder took: the name of that one stays, and would stand for a share that
-   * nobody has.
+   * (C) Removes the name of one of `tid`'s shares, or counts one unnamed share less. If `tid` has neither, it
+   * releases a share that another holder took. That holder's name stays, for a share that no longer exists.
    */
   remove(tid: number, shares: number): void {
     if (this.removeNamed(tid, shares)) return
@@ -72,17 +69,13 @@ export class Holders {
     if (own < left) Atomics.store(this.i32, this.at + STRANGERS, 1)
   }
 
-  /**
-   * As `remove`, where that is one step: true. One that has a name has its share, so the caller need not ask.
-   */
+  /** As `remove`, if it is a single step; else false. A holder with a name has its share, so the caller need not check. */
   removeNamed(tid: number, shares: number): boolean {
     const first = this.at + SLOTS + (tid & SLOT_MASK)
     return shares === 1 && Atomics.compareExchange(this.i32, first, tid, 0) === tid
   }
 
-  /**
-   * (E) Takes the names of the dead off. Returns how many shares they had: for the caller to give back, (F).
-   */
+  /** (E) Removes the names of dead holders. Returns how many shares they had: the caller releases them, (F). */
   takeDead(context: FutexContext): number {
     const { i32, at } = this
     let shares = 0
@@ -94,7 +87,7 @@ export class Holders {
     return Atomics.load(i32, at + STRANGERS) === 0 ? shares : 0
   }
 
-  /** A name, from this slot on, that is not `except`; 0: there is none, or names say nothing. A snapshot. */
+  /** A name, from this slot on, that is not `except`; 0: no such name, or names are not reliable. A snapshot. */
   nameFrom(slot: number, except: number): number {
     const { i32, at } = this
     if (Atomics.load(i32, at + STRANGERS) !== 0) return 0
@@ -135,8 +128,8 @@ export class Holders {
 }
 
 /**
- * The shares without a name that this thread has taken, by object and holder. A task takes and gives back on
- * one thread, so this tells its own share from another's. It is asked only where there is no name.
+ * The unnamed shares that this thread has taken, by object and holder. A task takes and releases a share on
+ * one thread, so this tells its own share from that of another owner.
  */
 const unnamed = new WeakMap<Int32Array, Map<number, Map<number, number>>>()
 
@@ -148,7 +141,7 @@ function remember(i32: Int32Array, at: number, tid: number, shares: number): voi
   holders.set(tid, (holders.get(tid) ?? 0) + shares)
 }
 
-/** Takes up to `shares` off, and returns how many there were. */
+/** Removes up to `shares`, and returns how many there were. */
 function forget(i32: Int32Array, at: number, tid: number, shares: number): number {
   const objects = unnamed.get(i32)
   const holders = objects?.get(at)

@@ -21,10 +21,10 @@ export interface ObjectOptions extends OwnPlace {
   readonly name?: string | undefined
 }
 
-/** Of every class that takes ObjectOptions and no more. */
+/** The options of every class that takes ObjectOptions only. */
 export const objectKinds: Kinds<ObjectOptions> = { ...ownPlaceKinds, name: 'string' }
 
-/** What objects with one place and one queue have in common. */
+/** What objects with one state word and one queue have in common. */
 export abstract class SyncObject implements ObjectWords {
   readonly i32: Int32Array<SharedArrayBuffer>
   readonly at: number
@@ -53,19 +53,22 @@ export abstract class SyncObject implements ObjectWords {
     return handleOf(this.kind, this, this.travels())
   }
 
-  /** What the receiver's object must be made with, beside the place. */
+  /** The options for the receiver's object, beside its memory. */
   protected travels(): Record<string, unknown> {
     return { name: this.name }
   }
 
-  /** Nobody may use it from here on, on any thread. Nobody may be waiting. */
+  /** No thread may use it from here on. It must have no waiters. */
   [Symbol.dispose](): void {
     if (Atomics.load(this.i32, this.at + DOMAIN) === DISPOSED) return
     if (Atomics.load(this.i32, this.at) < 0) {
-      throw new SyncError('ERR_HEDDLE_BUSY', `dispose: someone waits for ${this.describe()}`)
+      throw new SyncError(
+        'ERR_HEDDLE_BUSY',
+        `dispose: ${this.describe()} has waiters; dispose of it when no wait is left`,
+      )
     }
     Atomics.store(this.i32, this.at + DOMAIN, DISPOSED)
-    // Every fast path fails at this bit, and the long way looks.
+    // Every fast path fails at this bit, and the slow path checks DISPOSED.
     Atomics.or(this.i32, this.at, HAS_WAITERS)
   }
 
@@ -81,7 +84,7 @@ export abstract class SyncObject implements ObjectWords {
   }
 }
 
-/** The place of a handle, as options for a constructor. */
+/** The memory that a handle names, as options for a constructor. */
 export function optionsOf(kind: string, handle: SyncHandle): Record<string, unknown> & OwnPlace {
   const { place, options } = openHandle(kind, handle)
   return { ...options, buffer: place.i32.buffer, index: place.at }

@@ -8,23 +8,28 @@ import { findOwner } from '../../futex/core/owner.ts'
 import type { ObjectWords } from './objectwords.ts'
 
 /**
- * The lock of an object whose every change needs one: word 0 of its place. Held for a few dozen instructions,
- * never across a wait, and never waited for with a lock of the futexes in hand.
+ * The lock of a channel or a queue, where every change needs a lock: a word of the object. A thread holds it
+ * for a few dozen instructions, never across a wait, and does not wait for it while it holds a lock of the
+ * futexes.
  *
- *   0                [1] free
- *   tid              [2] held by the thread (not the task) whose TID that is
- *   tid | SLEEPERS     [3] held, and a thread may sleep at the word: unlocking notifies
+ *   0                 [1] free
+ *   tid               [2] held by the thread (not the task) with this TID
+ *   tid | SLEEPERS    [3] held, and a thread may sleep at the word: unlocking notifies
  *
- * A holder that died is found by whoever wants the lock: its TID is nobody's once its death has been
- * recovered from. So nobody sleeps here for longer than STUCK_MS without a look, and no recovery has to know
- * where the places are. A TID is a domain's: whoever locks a place has claimed it for its own
- * (`claimDomain`), so that a TID that is nobody's is that of a dead one. What the lock guards changes in
- * single stores, or says in its own words what was under way: who breaks the lock finishes that.
+ * Neither of the other locks can do this. The kernel's spin lock and the locks of the futex table are in the
+ * arena, where a recovery finds them; this word may be in a buffer of the user's, and a channel needs two, on
+ * cache lines of their own. A Mutex belongs to a task and parks its waiters, which needs those locks itself.
+ *
+ * The next thread that wants the lock finds out that its holder died: after the recovery, the TID has no
+ * owner. So a waiting thread checks the holder every STUCK_MS, and no recovery has to know where these locks
+ * are. The object belongs to one domain (`claimDomain`), so a TID without an owner is that of a dead thread.
+ * What the lock guards changes in single stores, or a journal says what was under way: the thread that breaks
+ * the lock finishes it.
  */
 const SLEEPERS = 0x4000_0000
 const TID = 0x3fff_ffff
 
-/** True: the last holder died in it. */
+/** True: the last holder died while it held the lock. */
 export function lockObject(context: FutexContext, { i32, at }: ObjectWords): boolean {
   const { tid } = ambient()
   const broken = Atomics.compareExchange(i32, at, 0, tid) !== 0 && lockContended(context, i32, at, tid)
@@ -43,12 +48,12 @@ function lockContended(context: FutexContext, i32: Int32Array, at: number, tid: 
     if (Atomics.load(i32, at) === 0 && Atomics.compareExchange(i32, at, 0, tid) === 0) return false
     pause()
   }
-  // One that may not block looks on: a turn that changes nothing is a turn like the last.
+  // A thread that may not block spins on.
   const mine = mayBlock ? tid | SLEEPERS : tid
   for (;;) {
     const seen = Atomics.load(i32, at)
     if ((seen & TID) === tid) fail('a thread took the lock of an object that it holds already')
-    // As [3]: others may sleep beside it.
+    // To [3], because other threads may sleep at the word.
     if (seen === 0) {
       if (Atomics.compareExchange(i32, at, 0, mine) === 0) return false
     } else if (findOwner(context, seen & TID) === 0) {
@@ -68,7 +73,7 @@ function lockContended(context: FutexContext, i32: Int32Array, at: number, tid: 
   }
 }
 
-/** A thread that sees deaths may stand here itself, before the death has been told. */
+/** Whether the holder died. The thread that recovers from deaths may itself wait here: it recovers now. */
 function isGone(context: FutexContext, tid: number): boolean {
   const { rescuer } = context.thread
   const record = findOwner(context, tid)

@@ -5,17 +5,17 @@ import type { DomainHandle } from '../../futex/core/domain.ts'
 import { requireSharedMemory } from '../../machine/web/isolation.ts'
 
 /**
- * Where an object lives: a few words of a SharedArrayBuffer. All objects begin alike:
+ * The words of an object in a SharedArrayBuffer. All objects begin alike:
  *
- *   0  state   what the fast paths compare and exchange. Each type says what its bits mean; the sign bit is HAS_WAITERS everywhere:
- *              someone waits, or something else is out of the ordinary, so the long way must be taken
- *   1  id      which queues are the object's: claimed by the first who has to wait, 0 until then
+ *   0  state   what the fast paths compare and exchange. Each type defines its bits; the sign bit is always HAS_WAITERS: there are
+ *              waiters, or the object was disposed of, so the call must take the slow path
+ *   1  id      by which the object's queues are found: the first waiter claims it, 0 until then
  *   2  domain  the tag of the domain that the id is from; DISPOSED when the object is disposed of
  *   3  extra   the type's own
  *
- * Two threads hold different JavaScript objects for one SharedArrayBuffer, and nothing in the language tells
- * that they are the same memory: so the name under which they find each other's waiters is kept in the memory
- * itself. All zero is a free object that nobody has waited at yet.
+ * Two threads hold different JavaScript objects for one SharedArrayBuffer, and the language cannot tell that
+ * they are the same memory. So the id by which they find each other's waiters is in the memory itself. All
+ * zero is a free object that has had no waiter.
  */
 export const ID = 1
 export const DOMAIN = 2
@@ -31,19 +31,14 @@ export interface ObjectWords {
   readonly at: number
 }
 
-/**
- * A place of the user's own: a SharedArrayBuffer, or a view of one, and the index of its first 32-bit word in
- * it.
- */
+/** Memory of the caller for an object: a SharedArrayBuffer, or a view of one, and the index of the first 32-bit word. */
 export interface OwnPlace {
   readonly buffer?: SharedArrayBuffer
   readonly view?: Int32Array | Uint32Array
   readonly index?: number
 }
 
-/**
- * An object as a message carries it: structured clone copies it, and the buffer in it stays the same memory.
- */
+/** An object in a message: structured clone copies the handle, and its buffer stays the same memory. */
 export interface SyncHandle {
   readonly heddle: string
   readonly buffer: SharedArrayBuffer
@@ -61,8 +56,8 @@ let page: Int32Array<SharedArrayBuffer> | null = null
 let used = 0
 
 /**
- * Words of this thread's page, on a cache line of their own. The engine frees a page when nobody holds an
- * object in it.
+ * Words of this thread's page, on a cache line of their own. The JavaScript engine frees a page when no object
+ * in it is reachable.
  */
 function allocateWords(words: number): ObjectWords {
   const size = roundUp(words, LINE_WORDS)
@@ -76,13 +71,13 @@ function allocateWords(words: number): ObjectWords {
   return { i32: page, at }
 }
 
-/** The place that options name, or a new one. */
+/** The words that the options name, or new ones. */
 export function wordsFor(what: string, words: number, { buffer, view, index: first }: OwnPlace): ObjectWords {
   if (typeof SharedArrayBuffer === 'undefined') requireSharedMemory(`new ${what}`)
   if (buffer === undefined && view === undefined) {
     if (first === undefined) return allocateWords(words)
     throw new TypeError(
-      `new ${what}({ index: ${String(first)} }): an index into what? Give a buffer or a view`,
+      `new ${what}({ index: ${String(first)} }): an index needs a buffer or a view; give one`,
     )
   }
   const index = first ?? 0
@@ -105,7 +100,7 @@ export function wordsFor(what: string, words: number, { buffer, view, index: fir
 
 const views = new WeakMap<SharedArrayBuffer, Int32Array<SharedArrayBuffer>>()
 
-/** This thread's view of a buffer; one for all objects in it. */
+/** This thread's view of a buffer, shared by all objects in it. */
 export function viewOf(buffer: SharedArrayBuffer): Int32Array<SharedArrayBuffer> {
   let view = views.get(buffer)
   if (view === undefined) {
@@ -115,10 +110,7 @@ export function viewOf(buffer: SharedArrayBuffer): Int32Array<SharedArrayBuffer>
   return view
 }
 
-/**
- * What `postMessage` can carry. The receiver's `from` joins the domain, so that the two can wait for each
- * other.
- */
+/** The handle for `postMessage`. The receiver's `from` joins the domain, so that the two can wait for each other. */
 export function handleOf(
   name: string,
   { i32, at }: ObjectWords,
@@ -128,7 +120,7 @@ export function handleOf(
   return { heddle: name, buffer: i32.buffer, at, options, domain: domainHandle() }
 }
 
-/** The other end of `handleOf`: the place, and this thread is in the domain of whoever sent it. */
+/** The words that a handle names. This thread joins the sender's domain. */
 export function openHandle(
   name: string,
   handle: SyncHandle,

@@ -6,9 +6,9 @@ import { here } from '../../kernel/cpu/here.ts'
 import { initializePublished, PayloadCodec, reservePublished } from '../../payload/codec.ts'
 
 /**
- * What turns the values of a channel into words and back. In a kernel that is the kernel's own codec. Without
- * one, the thread that shares a channel first makes a heap for values, and the handles of its channels carry
- * it.
+ * The codec that turns the values of a channel into words and back. In a kernel it is the kernel's. Outside of
+ * a kernel, the first thread that shares a channel makes a heap for values, and the handles of its channels
+ * carry this heap.
  */
 const HEAP_BYTES = 64 * 1024 * 1024
 
@@ -28,7 +28,7 @@ function plan(): {
   }
 }
 
-/** The heap of a channel that is shared now: null in a kernel, which has one. */
+/** The heap for a channel that is being shared; null in a kernel, which has its own. */
 export function payloadHeap(): SharedArrayBuffer | null {
   if (here.view !== null) return null
   if (own === null) {

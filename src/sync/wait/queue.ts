@@ -12,14 +12,13 @@ import { underLock } from './underlock.ts'
 
 /**
  * A queue of an object, as this thread sees it: a futex whose key is the object's id and not a word of a
- * mapping. It exists only while someone waits. Its lock is what makes the long ways of an object one at a
- * time: whoever is about to wait looks at the words and queues itself under it, and whoever changes them for
- * someone who waits does so under it.
+ * mapping. The futex exists only while there are waiters. The slow paths of an object run under the lock of
+ * its queue: a waiter checks the words and queues itself under it, and an unlocker serves waiters under it.
  *
- *   waiter                                    who lets go
- *   ------                                    -----------
+ *   waiter                                    unlocker
+ *   ------                                    --------
  *   (A) locks the queue
- *   (B) sets WAITERS in the state word        (C) compare-exchange of the state word without WAITERS:
+ *   (B) sets HAS_WAITERS in the state word    (C) compare-exchange of the state word without HAS_WAITERS:
  *   queues itself; unlocks; sleeps                fails after (B), succeeds before
  *                                             (D) locks the queue, serves it, unlocks
  *
@@ -39,26 +38,26 @@ export class ParkingQueue {
     this.index = index
   }
 
-  /** The id of the object, by which others know it. */
+  /** The id of the object, which is the same on all threads. */
   objectId(context: FutexContext): number {
     if (this.owner === 0) this.findOwner(context)
     return -this.owner
   }
 
-  /** Where the table of futexes has it. */
+  /** The futex's key in the futex table. */
   key(context: FutexContext): QueueKey {
     if (this.owner === 0) this.findOwner(context)
     return { bucket: this.bucket, owner: this.owner, index: this.index }
   }
 
-  /** The first who waits, or 0. It is locked. */
+  /** The first waiter, or 0. The queue is locked. */
   first({ i32 }: FutexContext): number {
     return listFirst(i32, this.futex + Futex.waiters)
   }
 
   /**
-   * Until `unlock`, nobody else changes who waits, and this thread makes no other call of this queue's.
-   * `spare`: a slot for the futex, if it has to be made, for who cannot bear that there is none.
+   * Until `unlock`, no other thread changes the queue. This thread does not lock it twice. `spare`: a
+   * preallocated futex record, for callers that must not fail when the table is full.
    */
   lock(context: FutexContext, spare = 0): void {
     if (this.owner === 0) this.findOwner(context)
@@ -79,7 +78,7 @@ export class ParkingQueue {
     return underLock(body, () => this.unlock(context))
   }
 
-  /** As `lock`, but false, with nothing locked, when nobody waits. */
+  /** As `lock`, but false, and not locked, when there is no waiter. */
   lockIfWaiting(context: FutexContext): boolean {
     if (this.owner === 0) this.findOwner(context)
     context.enter()
@@ -92,13 +91,13 @@ export class ParkingQueue {
     return listIsEmpty(i32, this.futex + Futex.waiters)
   }
 
-  /** Queues a waiter by its priority, behind its equals. */
+  /** Queues a waiter by its priority, behind those of equal priority. */
   add(context: FutexContext, waiter: number): void {
     Atomics.add(context.i32, this.bucket + Bucket.waiters, 1)
     enqueue(context, this.futex, waiter)
   }
 
-  /** Queues those that a walk of another queue took off to be moved here. */
+  /** Queues the waiters that a walk of another queue removed. */
   addMoved(context: FutexContext, first: number): void {
     const { i32 } = context
     for (let waiter = first; waiter !== 0; ) {
@@ -109,21 +108,18 @@ export class ParkingQueue {
     }
   }
 
-  /**
-   * Asks the decision about each waiter in turn. Returns the first of those to be moved, linked by their
-   * `next`.
-   */
+  /** Asks the decision about each waiter in turn. Returns the first waiter to be moved; the others follow by `next`. */
   walk(context: FutexContext, decision: Decision): number {
     return walkQueue(context, this.futex, decision)
   }
 
-  /** Whoever was woken meanwhile is told. */
+  /** Wakes the waiters that a walk decided to wake. */
   unlock(context: FutexContext): void {
     this.unlockQuietly(context)
     wakeAll(context)
   }
 
-  /** As `unlock`, for who locks another queue before it tells those that it woke. */
+  /** As `unlock`, but the caller wakes the waiters later, after it has locked another queue. */
   unlockQuietly(context: FutexContext): void {
     const { futex } = this
     this.futex = 0
@@ -131,7 +127,7 @@ export class ParkingQueue {
     context.leave()
   }
 
-  /** The object's id: claimed here if it has none. */
+  /** Finds the object's id; claims one if it has none. */
   private findOwner(context: FutexContext): void {
     const { i32, at } = this.place
     claimDomain(context, this.place)
@@ -147,8 +143,8 @@ export class ParkingQueue {
 }
 
 /**
- * The object belongs to this thread's domain from now on, if to none before. Throws if it is another's, or
- * disposed of.
+ * The object belongs to this thread's domain from now on, if it belonged to none. Throws if it belongs to
+ * another domain, or was disposed of.
  */
 export function claimDomain(context: FutexContext, { i32, at }: ObjectWords): void {
   const tag = domainTag(context)

@@ -17,10 +17,7 @@ import { SeqLock } from '../small/seqlock.ts'
 import { SharedQueue } from '../channel/sharedqueue.ts'
 import { Latch, WaitGroup } from '../small/waitgroup.ts'
 
-/**
- * In payloads (arguments and results of tasks, values in channels) objects travel by reference: what crosses
- * is the place.
- */
+/** In payloads (arguments and results of tasks, values in channels) objects travel by reference, as their handles. */
 interface Travels<T> {
   new (...args: never[]): T
   from(handle: SyncHandle): T
@@ -35,15 +32,13 @@ function travel<T extends { readonly handle: SyncHandle }>(name: string, Class: 
   )
 }
 
-// A task may be given an object of a class that its own module names only as a type.
+// A task may get an object of a class that its module imports only as a type.
 onEveryCpu(new URL('./travelling.ts', import.meta.url).href)
 
-// Here, because every CPU loads this: also one whose tasks have their locks from others, and load nothing of
-// the library.
+// Here, because every CPU loads this file, also a CPU whose tasks import nothing of the library.
 setOnMade(joinDebugMode)
 
-// A kernel that is booted for debugging keeps a record of its locks, and throws into whoever would close a
-// circle of waits.
+// A kernel that is booted for debugging records its locks; a wait that would close a deadlock throws.
 onBoot((_view, { debug }) => (debug ? debugLocks({ throws: true }) : undefined))
 
 travel('Mutex', Mutex)

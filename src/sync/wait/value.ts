@@ -4,7 +4,7 @@ import { currentView } from '../../kernel/cpu/ambient.ts'
 import type { PayloadCodec } from '../../payload/codec.ts'
 
 /**
- * A value in four words: what cannot be said in them is a payload, and they name it.
+ * A value in four words. A value that does not fit is encoded as a payload, and the words name it.
  *
  *   word 0     words 1 to 3
  *   NOTHING    -
@@ -12,8 +12,8 @@ import type { PayloadCodec } from '../../payload/codec.ts'
  *   NUMBER     2, 3: the float64
  *   PAYLOAD    1: the payload word, of a heap that came with the channel
  *   HEAP_PARCEL  the same, of the kernel's heap
- *   TAKEN      - in a sender's waiter: it was received
- *   CLOSED     - in anyone's waiter: the channel was closed
+ *   TAKEN      - in a sender's waiter: the value was received
+ *   CLOSED     - in a waiter of either kind: the channel was closed
  */
 export const VALUE_WORDS = 4
 export const NOTHING = 0
@@ -32,7 +32,7 @@ export interface Words {
   readonly f64: Float64Array
 }
 
-/** Writes a value. A payload that it needs belongs to this thread until `publishValue`. */
+/** Writes a value. If it needs a payload, the payload belongs to this thread until `publishValue`. */
 export function writeValue({ i32, f64 }: Words, at: number, value: unknown, codec: () => PayloadCodec): void {
   switch (typeof value) {
     case 'number':
@@ -56,7 +56,7 @@ export function writeValue({ i32, f64 }: Words, at: number, value: unknown, code
   }
 }
 
-/** The block that the words name; 0: none. */
+/** The heap block that the words name, or 0. */
 export function blockIn(i32: Int32Array, at: number): number {
   return hasBlock(i32, at) ? i32[at + 1] : 0
 }
@@ -67,8 +67,8 @@ export function publishValue({ i32 }: Words, at: number, codec: () => PayloadCod
 }
 
 /**
- * The thread has the payload again, and the words name it no more. In this order: in between both have it,
- * and recovery takes the thread for its owner.
+ * The payload belongs to the thread again, and the words no longer name it. In this order: between the two
+ * stores both have it, and recovery takes the thread for the owner.
  */
 export function takeValue({ i32 }: Words, at: number, codec: () => PayloadCodec, thread: KernelThread): void {
   if (hasBlock(i32, at)) codec().heap.claim(thread, i32[at + 1])
@@ -83,7 +83,7 @@ function hasBlock(i32: Int32Array, at: number): boolean {
   return hasPayload(i32, at) && i32[at + 1] > 0
 }
 
-/** Reads a value and frees what it needed: it is this thread's now. */
+/** Reads a value and frees its payload. */
 export function readValue(
   words: Words,
   at: number,
@@ -114,13 +114,13 @@ export function readValue(
   }
 }
 
-/** Frees what an unread value needs. */
+/** Frees the payload of a value that is not read. */
 export function dropValue({ i32 }: Words, at: number, codec: () => PayloadCodec): void {
   if (hasPayload(i32, at)) codec().free(i32[at + 1])
   i32[at] = NOTHING
 }
 
-/** The first word last: with it the value is there. */
+/** Copies the first word last: it makes the value visible. */
 export function copyValue(from: Int32Array, at: number, to: Int32Array, toAt: number): void {
   for (let word = VALUE_WORDS - 1; word >= 0; word--) to[toAt + word] = from[at + word]
 }

@@ -129,16 +129,16 @@ export interface WaitOptions {
    * clock is set meanwhile, the wait follows it. Not beside `timeout`.
    */
   readonly until?: Date | number | undefined
-  /** Ends the wait by throwing the signal's reason. A thread that blocks looks at it only before it does. */
+  /** Ends the wait by throwing the signal's reason. A thread that blocks checks it only before it blocks. */
   readonly signal?: AbortSignal | undefined
 }
 
-/** So often a thread looks at a lock before it blocks. */
+/** How often a thread checks a lock before it blocks. */
 export const WAIT_SPINS = 60
 
 const waitOptions: Known<WaitOptions> = { timeout: true, until: true, signal: true }
 
-/** The time and signal of a call, looked at before anything else is done. */
+/** Checks the time and the signal of a call, before it changes anything. */
 export function checkWait(options: WaitOptions | undefined): void {
   if (options === undefined) return
   refuseUnknown('the options of a wait', options, waitOptions)
@@ -160,7 +160,7 @@ export function timedOut(what: string, options: WaitOptions | undefined): Error 
   return new DOMException(`${what}: ${new Date(options.until).toISOString()} has passed`, 'TimeoutError')
 }
 
-/** How long a wait may last, as futex/core/deadline.ts has limits. */
+/** How long a wait may last, as a limit of futex/core/deadline.ts. */
 export function limitOf(options: WaitOptions | undefined): number {
   if (options === undefined) return Infinity
   return options.until === undefined ? (options.timeout ?? Infinity) : wallLimit(Number(options.until))
@@ -171,7 +171,7 @@ function deadlineOf({ now }: FutexContext, options: WaitOptions | undefined): nu
   return limit === Infinity ? Infinity : deadlineOfLimit(now, limit)
 }
 
-/** [3] or [4]. True: it has what it wanted. False: its time is over. Undefined: it goes round again. */
+/** [3] or [4]. True: the wait was served. False: the time is over. Undefined: it begins again at [1]. */
 function end(
   context: FutexContext,
   wait: Wait,
@@ -193,7 +193,7 @@ function end(
   }
 }
 
-/** Thrown into, or aborted: it is off its queues. */
+/** [4], after an exception or an abort. The waiters are off their queues. */
 export function abandon(context: FutexContext, wait: Wait, waiters: readonly number[]): void {
   const woken = waiters.findIndex(waiter => Atomics.load(context.i32, waiter + Waiter.queue) === QUEUE_WOKEN)
   try {
@@ -214,7 +214,7 @@ export function waitSync(wait: Wait, options: WaitOptions | undefined): boolean 
   return waiters.length === 0 || sleepOn(context, wait, waiters, deadline)
 }
 
-/** The rest of waitSync, for one that is queued. */
+/** The rest of waitSync, after the waiters are queued. */
 export function sleepOn(
   context: FutexContext,
   wait: Wait,
@@ -278,10 +278,7 @@ export function* waitTask(wait: Wait, options: WaitOptions | undefined): Generat
 
 resumable(waitTask)
 
-/**
- * A coroutine of a schedule: it sleeps at its waiter's signal as a promise does, and its thread runs others
- * meanwhile.
- */
+/** A coroutine of a schedule sleeps at its waiter's signal as a promise does; its thread runs others meanwhile. */
 function* sleepCoroutine(
   context: FutexContext,
   waiters: readonly number[],
@@ -309,7 +306,7 @@ function* sleepCoroutine(
     return finishWait(context, waiters, -ETIMEDOUT)
   } finally {
     release()
-    // Thrown into: still queued, but for what a wake took off first.
+    // Thrown into: the waiters are still queued, except those that a waker removed first.
     if (!finished) finishWait(context, waiters, -EINTR)
     Atomics.notify(i32, at)
   }
@@ -317,10 +314,7 @@ function* sleepCoroutine(
 
 resumable(sleepCoroutine)
 
-/**
- * What a blocking verb returns when there is nothing to wait for: `yield*` of it ends at once. No generator
- * is made.
- */
+/** What a blocking verb returns when it need not wait: `yield*` of it ends immediately, without a generator. */
 export class Finished<T> implements Iterator<number, T, unknown>, Iterable<number, T, unknown> {
   private readonly result: IteratorReturnResult<T>
 
@@ -339,11 +333,9 @@ export class Finished<T> implements Iterator<number, T, unknown>, Iterable<numbe
 
 Object.defineProperty(Finished.prototype, finishedFace, { value: true })
 
-/**
- * Gives methods the second face of a blocking call: plain in a 'use task' function. The first is `yield*`.
- */
+/** Gives blocking methods their second face, the plain call in a 'use task' function. The first is `yield*`. */
 export function blockingMethods(prototype: object, ...names: string[]): void {
-  // What the faces return: `toRun` must learn that it is run.
+  // The generators that the faces return: `toRun` must learn that they are run.
   for (const { value } of Object.values(Object.getOwnPropertyDescriptors(prototype))) {
     if (Object.prototype.toString.call(value) === '[object GeneratorFunction]') resumable(value as never)
   }
