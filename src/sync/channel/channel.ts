@@ -32,12 +32,9 @@ import { PIPE_ENDED, pipeWords, SharedPipe, PIPE_WOULD_WAIT } from './sharedpipe
 import { blockingMethods, checkWait, timedOut, type WaitOptions } from '../wait/waiting.ts'
 
 export interface ChannelOptions extends OwnPlace {
-  /**
-   * How many values it holds that nobody has received yet. 0, if not said: a send ends when its value is
-   * received.
-   */
+  /** How many values it can hold. With 0, the default, a send ends when its value is received. */
   readonly capacity?: number | undefined
-  /** It holds the last value only: a send never waits, and replaces what nobody has received. */
+  /** It holds the last value only: a send never waits, and replaces a value that was not received. */
   readonly latest?: boolean | undefined
   readonly name?: string | undefined
 }
@@ -49,7 +46,7 @@ const channelKinds: Kinds<ChannelOptions> = {
   name: 'string',
 }
 
-/** A finished iterable whose value changes: `yield*` reads it at once. */
+/** A finished iterable whose value changes: `yield*` reads it immediately. */
 class Ready<T> {
   private readonly result: { done: true; value: T | undefined } = { done: true, value: undefined };
 
@@ -70,11 +67,11 @@ class Ready<T> {
 Object.defineProperty(Ready.prototype, finishedFace, { value: true })
 
 /**
- * A pipe for values between tasks, threads and promises: any number of senders and receivers, each value to
- * exactly one.
+ * Passes values between tasks, threads and promises. It has any number of senders and receivers; each value
+ * goes to exactly one receiver.
  *
- * A value that is sent is given away. While the channel has not left its thread, the receiver gets the very
- * object; across threads it gets a copy, as of `structuredClone`. So do not use what you have sent.
+ * Do not use a value after you have sent it. While the channel has not left its thread, the receiver gets the
+ * object itself; across threads it gets a copy, as of `structuredClone`.
  */
 export class Channel<T = unknown> {
   readonly name: string | undefined
@@ -98,7 +95,7 @@ export class Channel<T = unknown> {
     const capacity = wanted ?? (latest ? 1 : 0)
     checkCount('new Channel({ capacity })', capacity, 0, 1 << 24)
     if (latest && capacity !== 1)
-      throw new RangeError('new Channel({ latest, capacity }): the last value is one value')
+      throw new RangeError('new Channel({ latest, capacity }): with latest the capacity is 1; leave it out')
     this.name = name
     this.local = new LocalPipe(capacity, latest)
     this.pipe = this.local
@@ -110,7 +107,7 @@ export class Channel<T = unknown> {
     }
   }
 
-  /** The words of a channel over a place of your own. It starts at an even index. */
+  /** How many words a channel in your own memory needs. It starts at an even index. */
   static words(capacity: number): number {
     return pipeWords(capacity)
   }
@@ -123,7 +120,7 @@ export class Channel<T = unknown> {
     return channel
   }
 
-  /** For `postMessage`; the channel leaves its thread with it, and what is in it is copied. */
+  /** For `postMessage`. The channel becomes shared, and the values in it are copied. */
   get handle(): SyncHandle {
     const pipe = this.share()
     return handleOf('Channel', pipe, { name: this.name, heap: pipe.heap })
@@ -133,7 +130,7 @@ export class Channel<T = unknown> {
     return this.pipe.capacity
   }
 
-  /** How many values wait in it, as of now. */
+  /** How many values are in it now. */
   get length(): number {
     return this.pipe.count
   }
@@ -167,7 +164,7 @@ export class Channel<T = unknown> {
     }
   }
 
-  /** Without waiting; false: it would have to. */
+  /** Sends without waiting; false: it would have to wait. */
   trySend(value: T): boolean {
     const { pipe } = this
     if (!(pipe instanceof SharedPipe)) {
@@ -204,14 +201,14 @@ export class Channel<T = unknown> {
     return this.taken(await casesAsync('receiveAsync', [this.end(false)], options), 'receiveAsync', options)
   }
 
-  /** What can be received now; null: nothing. Done: the channel is closed and empty. */
+  /** Receives without waiting; null: it is empty. Done: the channel is closed and empty. */
   tryReceive(): IteratorResult<T, undefined> | null {
     const served = tryCases('tryReceive', [this.end(false)])
     if (served === null) return null
     return served.closed ? { done: true, value: undefined } : { done: false, value: served.value as T }
   }
 
-  /** Nobody can send any more; what is in it can still be received. Once more does nothing. */
+  /** Ends sending; the values in it can still be received. A second call does nothing. */
   close(): void {
     const { pipe } = this
     if (!(pipe instanceof SharedPipe)) {
@@ -228,9 +225,7 @@ export class Channel<T = unknown> {
     this.close()
   }
 
-  /**
-   * `for (const value of channel)`: on a thread, and in a 'use task' function; until the channel is closed.
-   */
+  /** `for (const value of channel)`: on a thread, and in a 'use task' function; until the channel is closed. */
   [Symbol.iterator](): ChannelIterator<T> {
     return new ChannelIterator(this)
   }
@@ -248,7 +243,7 @@ export class Channel<T = unknown> {
     }
   }
 
-  /** @internal The channel leaves its thread: from here on it is in shared memory. */
+  /** @internal Moves the channel to shared memory, before it leaves its thread. */
   share(): SharedPipe {
     const { pipe } = this
     if (pipe instanceof SharedPipe) return pipe
@@ -284,10 +279,7 @@ export class Channel<T = unknown> {
 
   private received: T | undefined = undefined
 
-  /**
-   * A thread that would block looks on for a moment: the other end is often just about to come. True: it may
-   * be worth a try.
-   */
+  /** A thread spins before it blocks, because the other end often comes soon. True: a try may succeed. */
   private spin(receives: boolean): boolean {
     const { pipe } = this
     if (!(pipe instanceof SharedPipe)) return false
@@ -347,7 +339,7 @@ export class Channel<T = unknown> {
   }
 }
 
-/** Where a value is put together before the channel is locked. */
+/** Where a value is encoded before the channel is locked. */
 const staging = scratch(1)
 
 export class ChannelIterator<T> implements Iterator<T, undefined, unknown>, Iterable<T, undefined, unknown> {
@@ -381,7 +373,7 @@ function resultOf<T>(next: { value: T } | null): IteratorResult<T, undefined> {
   return next === null ? { done: true, value: undefined } : { done: false, value: next.value }
 }
 
-// A 'use task' function sees by this mark that each step of the loop may park it.
+// By this mark a 'use task' function knows that each step of the loop may park it.
 Object.defineProperty(Channel.prototype[Symbol.iterator], twin, {
   // oxlint-disable-next-line require-yield
   value: resumable(function* (this: Channel): Generator<number, ChannelIterator<unknown>, unknown> {

@@ -10,18 +10,18 @@ import { CasesWait } from './sharedcases.ts'
 import { SharedPipe } from './sharedpipe.ts'
 import { limitOf, waitAsync, waitSync, waitTask, type WaitOptions } from '../wait/waiting.ts'
 
-/** One end of a channel, in a wait at one or several. */
+/** A send or a receive at a channel, in a wait for one or several. */
 export interface ChannelCase {
   readonly channel: Channel<any>
   readonly sends: boolean
   readonly value: unknown
 }
 
-/** What became of it. */
+/** The result of a wait. */
 export interface Served {
-  /** Which end. */
+  /** Which case. */
   readonly index: number
-  /** What was received. */
+  /** The received value. */
   readonly value: unknown
   /** The channel was closed: nothing was sent, and nothing is left to be received. */
   readonly closed: boolean
@@ -30,33 +30,33 @@ export interface Served {
 let turn = 0
 
 /**
- * Waits until one of the ends can be served, and has been. Channels of which all are local are waited at
- * without leaving the thread; where one is shared, all become so.
+ * Waits until one of the cases was served. If all channels are local, the wait stays on this thread; if one is
+ * shared, all become shared.
  */
 class ChannelWait {
   readonly what: string
-  readonly ends: readonly ChannelCase[]
+  readonly cases: readonly ChannelCase[]
   private readonly start: number
 
-  constructor(what: string, ends: readonly ChannelCase[]) {
+  constructor(what: string, cases: readonly ChannelCase[]) {
     this.what = what
-    this.ends = ends
-    this.start = ends.length === 1 ? 0 : turn++ % ends.length
+    this.cases = cases
+    this.start = cases.length === 1 ? 0 : turn++ % cases.length
   }
 
   /** The local channels, or null: at least one is shared, and now all are. */
   local(): LocalPipe[] | null {
     const pipes: LocalPipe[] = []
-    for (const { channel } of this.ends) {
+    for (const { channel } of this.cases) {
       if (!(channel.pipe instanceof SharedPipe)) pipes.push(channel.pipe)
     }
-    if (pipes.length === this.ends.length) return pipes
-    for (const { channel } of this.ends) channel.share()
+    if (pipes.length === this.cases.length) return pipes
+    for (const { channel } of this.cases) channel.share()
     return null
   }
 
   shared(): CasesWait {
-    const cases = this.ends.map(({ channel, sends, value }) => ({ pipe: channel.share(), sends, value }))
+    const cases = this.cases.map(({ channel, sends, value }) => ({ pipe: channel.share(), sends, value }))
     return new CasesWait(this.what, cases, this.start)
   }
 
@@ -64,7 +64,7 @@ class ChannelWait {
     for (let at = 0; at < pipes.length; at++) {
       const index = (this.start + at) % pipes.length
       const pipe = pipes[index]
-      const { sends, value } = this.ends[index]
+      const { sends, value } = this.cases[index]
       if (sends ? !pipe.closed && pipe.put(value) : pipe.take()) {
         return { index, value: sends ? undefined : pipe.taken, closed: false }
       }
@@ -76,25 +76,25 @@ class ChannelWait {
   queue(pipes: readonly LocalPipe[]): Selection {
     const selection = new Selection()
     pipes.forEach((pipe, index) => {
-      const { sends, value } = this.ends[index]
+      const { sends, value } = this.cases[index]
       pipe.add(sends, { selection, index, value })
     })
     return selection
   }
 
-  /** It gives up waiting at local channels; what it got meanwhile goes back. */
+  /** Ends the wait at local channels; a value that it received meanwhile is put back. */
   abandon(pipes: readonly LocalPipe[], selection: Selection): void {
     if (!selection.over) selection.over = true
-    else if (!selection.moved && !selection.closed && !this.ends[selection.index].sends) {
+    else if (!selection.moved && !selection.closed && !this.cases[selection.index].sends) {
       pipes[selection.index].putBack(selection.value)
     }
     for (const pipe of pipes) pipe.forget(selection)
   }
 }
 
-/** Without waiting; null: none can be served now. */
-export function tryCases(what: string, ends: readonly ChannelCase[]): Served | null {
-  const waiting = new ChannelWait(what, ends)
+/** Without waiting; null: no case can be served now. */
+export function tryCases(what: string, channelCases: readonly ChannelCase[]): Served | null {
+  const waiting = new ChannelWait(what, channelCases)
   const pipes = waiting.local()
   if (pipes !== null) return waiting.tryLocal(pipes)
   const cases = waiting.shared()
@@ -106,10 +106,10 @@ export function tryCases(what: string, ends: readonly ChannelCase[]): Served | n
 /** In a task. Null: the time is over. */
 export function* casesInTask(
   what: string,
-  ends: readonly ChannelCase[],
+  channelCases: readonly ChannelCase[],
   options: WaitOptions | undefined,
 ): Generator<number, Served | null, unknown> {
-  const waiting = new ChannelWait(what, ends)
+  const waiting = new ChannelWait(what, channelCases)
   for (;;) {
     const pipes = waiting.local()
     if (pipes === null) {
@@ -140,10 +140,10 @@ resumable(casesInTask)
 /** Blocking the thread. Null: the time is over. */
 export function casesOnThread(
   what: string,
-  ends: readonly ChannelCase[],
+  channelCases: readonly ChannelCase[],
   options: WaitOptions | undefined,
 ): Served | null {
-  const waiting = new ChannelWait(what, ends)
+  const waiting = new ChannelWait(what, channelCases)
   const pipes = waiting.local()
   if (pipes === null) {
     const cases = waiting.shared()
@@ -152,7 +152,7 @@ export function casesOnThread(
   const served = waiting.tryLocal(pipes)
   if (served !== null) return served
   if (limitOf(options) !== Infinity) {
-    // Only time can end it.
+    // Only the timeout can end it.
     const { now } = ambient().futexes.context
     const deadline = deadlineOf(now, limitOf(options))
     const nothing = new Int32Array(new SharedArrayBuffer(4))
@@ -165,16 +165,16 @@ export function casesOnThread(
   }
   throw new SyncError(
     'ERR_HEDDLE_DEADLOCK',
-    `${what}: nobody outside of this thread has the channel, so nobody would end the wait; use the verbs of tasks, or ${what.replace(/Sync$/, '')}Async`,
+    `${what}: no other thread has the channel, so the wait would never end; use the verb of tasks, or ${what.replace(/Sync$/, '')}Async`,
   )
 }
 
 export async function casesAsync(
   what: string,
-  ends: readonly ChannelCase[],
+  channelCases: readonly ChannelCase[],
   options: WaitOptions | undefined,
 ): Promise<Served | null> {
-  const waiting = new ChannelWait(what, ends)
+  const waiting = new ChannelWait(what, channelCases)
   for (;;) {
     const pipes = waiting.local()
     if (pipes === null) {
@@ -218,14 +218,14 @@ function awaitSelection(selection: Selection, options: WaitOptions | undefined):
   })
 }
 
-/** A moment of the wall clock is waited for in steps, as that clock may be set. */
+/** A wait for a moment of the wall clock goes in steps, because that clock may be set. */
 function napWithin(options: WaitOptions | undefined): WaitOptions | undefined {
   if (options?.until === undefined) return options
   const left = Number(options.until) - Date.now()
   return { signal: options.signal, timeout: Math.min(WALL_STEP_MS, Math.max(0, left)) }
 }
 
-/** A nap has ended by itself: whether that was the end of the wait. */
+/** A nap is over: whether the wait is, too. */
 function isOver(options: WaitOptions | undefined): boolean {
   return options?.until === undefined || Number(options.until) <= Date.now()
 }

@@ -1,22 +1,22 @@
 /**
- * A channel that has not left its thread: nobody but coroutines and promises of this thread can be at its
- * other end, so it needs neither locks nor copies. Values pass as they are. It becomes a SharedPipe when the
- * channel is sent to another thread.
+ * A channel that has not left its thread. Only coroutines and promises of this thread use it, so it needs
+ * neither locks nor copies: a receiver gets the sent object itself. It becomes a SharedPipe when the channel is
+ * sent to another thread.
  */
 
-/** One wait at one or several local channels: served at one of them. */
+/** A wait at one or several local channels, which is served at one of them. */
 export class Selection {
   /** Which case was served; -1: none yet. */
   index = -1
   closed = false
   value: unknown = undefined
-  /** The channel has left the thread meanwhile: to be done again, there. */
+  /** The channel has left the thread: the wait begins again at the shared channel. */
   moved = false
-  /** Nobody may serve it any more. */
+  /** It must not be served any more. */
   over = false
   wake: (() => void) | null = null
 
-  /** True: it was this one that served it. */
+  /** True: this call served it. */
   serve(index: number, value: unknown, closed: boolean): boolean {
     if (this.over) return false
     this.over = true
@@ -41,7 +41,7 @@ interface LocalWaiter {
   readonly value: unknown
 }
 
-/** First in, first out, without moving what is in it. */
+/** A first-in-first-out queue that does not move its items at each shift. */
 class Line<T> {
   private items: T[] = []
   private first = 0
@@ -78,7 +78,7 @@ class Line<T> {
   }
 }
 
-/** What is in a channel that has not been received: a ring, which grows to the capacity and not beyond. */
+/** The values in a channel: a ring, which grows as needed. */
 class Ring {
   length = 0
   slots: unknown[] = [undefined, undefined, undefined, undefined]
@@ -132,10 +132,7 @@ export class LocalPipe {
   private readonly items = new Ring()
   private readonly senders = new Line<LocalWaiter>()
   private readonly receivers = new Line<LocalWaiter>()
-  /**
-   * Nobody waits at either end, and it is open: a send or a receive that the ring allows is all there is to
-   * do.
-   */
+  /** It is open and has no waiters: a send or a receive only changes the ring. */
   private quiet = true
 
   constructor(capacity: number, latest: boolean) {
@@ -189,7 +186,7 @@ export class LocalPipe {
   take(): boolean {
     if (this.items.length > 0) {
       this.taken = this.items.shift()
-      // One that came back may have been above the capacity.
+      // A value that was put back may have exceeded the capacity.
       const next = this.items.length < this.capacity ? this.nextSender() : null
       if (next !== null) this.items.push(next.value)
       return true
@@ -200,7 +197,7 @@ export class LocalPipe {
     return true
   }
 
-  /** A value that was received comes back, to the head of the line. */
+  /** Puts a received value back, before all others. */
   putBack(value: unknown): void {
     while (this.receivers.length > 0) {
       const { selection, index } = this.receivers.shift()
@@ -215,7 +212,7 @@ export class LocalPipe {
     this.quiet = false
   }
 
-  /** It does not wait any more. */
+  /** Removes its waiters. */
   forget(gone: Selection): void {
     this.senders.remove(({ selection }) => selection === gone)
     this.receivers.remove(({ selection }) => selection === gone)
@@ -229,12 +226,12 @@ export class LocalPipe {
     }
   }
 
-  /** What is in it, without taking it out. */
+  /** The values in it, which stay there. */
   contents(): unknown[] {
     return this.items.all()
   }
 
-  /** The channel leaves the thread: whoever waits here begins anew. */
+  /** The channel leaves the thread: its waiters begin again at the shared one. */
   moveWaiters(): void {
     for (const line of [this.senders, this.receivers]) {
       for (const { selection } of line.clear()) selection.move()

@@ -15,13 +15,13 @@ import {
 import { refuseInTask, refuseOutsideTask } from '../wait/caller.ts'
 import { checkWait, type WaitOptions } from '../wait/waiting.ts'
 
-/** What can happen in a select, whichever is first. */
+/** A case of a select: the first that happens ends it. */
 export type SelectCase =
   | { readonly receive: Channel<any> }
   | { readonly send: Channel<any>; readonly value: unknown }
   /** That many milliseconds have passed. */
   | { readonly timeout: number }
-  /** It is aborted. A thread that blocks looks at it only before it does. */
+  /** It is aborted. A thread that blocks checks it only before it blocks. */
   | { readonly signal: AbortSignal }
   /** None of the others can happen now. */
   | { readonly otherwise: true }
@@ -29,16 +29,17 @@ export type SelectCase =
 export interface Selected {
   /** Which case it was. */
   readonly index: number
-  /** What was received, or the reason of the signal. */
+  /** The received value, or the reason of the signal. */
   readonly value: any
   /** The channel of the case is closed: nothing was sent, or nothing is left to be received. */
   readonly closed: boolean
 }
 
-/** The cases sorted by what they need. */
+/** The cases by kind. */
 class Cases {
-  readonly ends: ChannelCase[] = []
-  private readonly places: number[] = []
+  readonly channelCases: ChannelCase[] = []
+  /** Which case of the caller each of them is. */
+  private readonly indexes: number[] = []
   private readonly signals: { readonly signal: AbortSignal; readonly index: number }[] = []
   private timer = -1
   private timeout = Infinity
@@ -46,19 +47,22 @@ class Cases {
 
   constructor(cases: readonly SelectCase[]) {
     cases.forEach((each, index) => {
-      if ('receive' in each) this.addEnd(each.receive.end(false), index)
-      else if ('send' in each) this.addEnd(each.send.end(true, each.value), index)
+      if ('receive' in each) this.addChannel(each.receive.end(false), index)
+      else if ('send' in each) this.addChannel(each.send.end(true, each.value), index)
       else if ('timeout' in each) this.addTimer(each.timeout, index)
       else if ('signal' in each) this.signals.push({ signal: each.signal, index })
       else if ('otherwise' in each) this.otherwise = index
-      else throw new TypeError(`select: case ${index} is none of receive, send, timeout, signal, otherwise`)
+      else
+        throw new TypeError(
+          `select: case ${index} has none of receive, send, timeout, signal, otherwise; give it one`,
+        )
     })
-    if (cases.length === 0) throw new TypeError('select: no case, and nothing that could ever happen')
+    if (cases.length === 0) throw new TypeError('select: the list of cases is empty; give at least one')
   }
 
-  /** What can be said without waiting. */
+  /** The case that has happened already, or null. */
   now(): Selected | null {
-    const served = this.ends.length === 0 ? null : tryCases('select', this.ends)
+    const served = this.channelCases.length === 0 ? null : tryCases('select', this.channelCases)
     if (served !== null) return this.ended(served)
     const aborted = this.signals.find(({ signal }) => signal.aborted)
     if (aborted !== undefined) return { index: aborted.index, value: aborted.signal.reason, closed: false }
@@ -77,26 +81,23 @@ class Cases {
   }
 
   ended(served: Served): Selected {
-    return { index: this.places[served.index], value: served.value, closed: served.closed }
+    return { index: this.indexes[served.index], value: served.value, closed: served.closed }
   }
 
   timedOut(): Selected {
     return { index: this.timer, value: undefined, closed: false }
   }
 
-  /**
-   * A wait was thrown out of: by one of the cases, which is then what happened, or by something else, which
-   * goes on.
-   */
+  /** The wait threw. If a case caused it, that case is the result; else the error is thrown on. */
   thrown(error: unknown, signal: AbortSignal | undefined): Selected {
     const aborted = signal?.aborted ? undefined : this.signals.find(each => each.signal.aborted)
     if (aborted === undefined || aborted.signal.reason !== error) throw error
     return { index: aborted.index, value: error, closed: false }
   }
 
-  private addEnd(end: ChannelCase, index: number): void {
-    this.ends.push(end)
-    this.places.push(index)
+  private addChannel(channelCase: ChannelCase, index: number): void {
+    this.channelCases.push(channelCase)
+    this.indexes.push(index)
   }
 
   private addTimer(ms: number, index: number): void {
@@ -107,9 +108,7 @@ class Cases {
   }
 }
 
-/**
- * In a task: waits for the first of the cases to happen. When several can, no channel is preferred for long.
- */
+/** In a task: waits for the first of the cases. When several can happen, no channel is preferred for long. */
 export const select: (
   cases: readonly SelectCase[],
   options?: Pick<WaitOptions, 'signal'>,
@@ -127,7 +126,7 @@ function* selectInTask(
   const now = all.now()
   if (now !== null) return now
   try {
-    const served = yield* casesInTask('select', all.ends, all.options(options.signal))
+    const served = yield* casesInTask('select', all.channelCases, all.options(options.signal))
     return served === null ? all.timedOut() : all.ended(served)
   } catch (error) {
     return all.thrown(error, options.signal)
@@ -146,7 +145,7 @@ export function selectSync(
   const all = new Cases(cases)
   const now = all.now()
   if (now !== null) return now
-  const served = casesOnThread('selectSync', all.ends, all.options(options.signal))
+  const served = casesOnThread('selectSync', all.channelCases, all.options(options.signal))
   return served === null ? all.timedOut() : all.ended(served)
 }
 
@@ -159,7 +158,7 @@ export async function selectAsync(
   const now = all.now()
   if (now !== null) return now
   try {
-    const served = await casesAsync('select', all.ends, all.options(options.signal))
+    const served = await casesAsync('select', all.channelCases, all.options(options.signal))
     return served === null ? all.timedOut() : all.ended(served)
   } catch (error) {
     return all.thrown(error, options.signal)

@@ -6,7 +6,7 @@ import type { SharedPipe } from './sharedpipe.ts'
 
 /** How a waiter of a channel is served, under the lock of its queue (sharedpipe.ts). */
 
-/** Serves the first waiter that has not been served at another channel meanwhile. */
+/** Serves the first waiter that was not served at another channel meanwhile. */
 export abstract class Serving implements Decision {
   served = false
 

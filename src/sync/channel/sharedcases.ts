@@ -19,7 +19,7 @@ import { PIPE_DONE, type Outcome, type SharedPipe, PIPE_WOULD_WAIT } from './sha
 import { underLock } from '../wait/underlock.ts'
 import type { Wait } from '../wait/waiting.ts'
 
-/** One end of one channel, in a wait at one or several. */
+/** A send or a receive at a shared channel, in a wait for one or several. */
 export interface SharedCase {
   readonly pipe: SharedPipe
   readonly sends: boolean
@@ -33,9 +33,8 @@ export function scratch(values: number): Words {
 }
 
 /**
- * Waits until one of several sends and receives can be done, and has done it. Two that wait for each other
- * with several channels each meet as well: each waits with its values in its waiters, and is served at
- * exactly one.
+ * Waits until one of several sends and receives can be done, and does it. Two waits at several channels each
+ * can serve each other: the values are in the waiters, and each wait is served at exactly one channel.
  */
 export class CasesWait implements Wait {
   readonly what: string
@@ -47,7 +46,7 @@ export class CasesWait implements Wait {
   private readonly staged: Words
   private readonly start: number
 
-  /** `start`: which case is looked at first, so that none is always preferred. */
+  /** `start`: which case is tried first, so that no case is always preferred. */
   constructor(what: string, cases: readonly SharedCase[], start = 0) {
     this.what = what
     this.cases = cases
@@ -65,27 +64,24 @@ export class CasesWait implements Wait {
     }
   }
 
-  /** Does one of them without waiting, if one can be done. */
+  /** Does one of the cases without waiting, if one can be done. */
   attempt(context: FutexContext): boolean {
     for (let turn = 0; turn < this.cases.length; turn++) {
       const index = (this.start + turn) % this.cases.length
       const { pipe, sends } = this.cases[index]
       const at = index * VALUE_WORDS
       const outcome = sends ? pipe.send(context, this.staged, at) : pipe.receive(context, this.staged.i32, at)
-      if (outcome !== PIPE_WOULD_WAIT) return this.settle(context, index, outcome)
+      if (outcome !== PIPE_WOULD_WAIT) return this.finish(context, index, outcome)
     }
     return false
   }
 
-  /** Nothing was done, and nothing will be. */
+  /** No case was done, and the caller does not wait. */
   giveUp(): void {
     this.dropUnsent(-1)
   }
 
-  /**
-   * With all channels locked, in the order of their ids: nobody sees it waiting at some and not yet at
-   * others.
-   */
+  /** Locks all channels, in the order of their ids, so that no thread sees it waiting at some of them only. */
   begin(context: FutexContext, who: WaiterOptions): readonly number[] {
     const pipes = this.inOrder(context)
     for (const pipe of pipes) pipe.lock(context)
@@ -97,13 +93,13 @@ export class CasesWait implements Wait {
     )
   }
 
-  /** Locked, all of them. The waiters, queued; none: one of the cases was done. */
+  /** All channels are locked. Returns the queued waiters; none: one of the cases was done. */
   private performOrQueue(context: FutexContext, who: WaiterOptions): readonly number[] {
     for (let turn = 0; turn < this.cases.length; turn++) {
       const index = (this.start + turn) % this.cases.length
       const outcome = this.perform(context, index)
       if (outcome !== PIPE_WOULD_WAIT) {
-        this.settle(context, index, outcome)
+        this.finish(context, index, outcome)
         return []
       }
     }
@@ -134,7 +130,7 @@ export class CasesWait implements Wait {
     try {
       for (; queued < waiters.length; queued++) this.queueAt(context, queued, waiters[queued])
     } catch (full) {
-      // The channels are locked: nobody has served those that are queued.
+      // The channels are locked: no thread has served the queued waiters.
       finishWait(context, waiters.slice(0, queued), -ETIMEDOUT)
       this.takeBack(context, waiters.slice(0, queued + 1))
       freeWaiters(context, waiters)
@@ -156,7 +152,7 @@ export class CasesWait implements Wait {
     pipe.addWaiter(context, sends, waiter)
   }
 
-  /** The wait is over: what its waiters were to send, and nobody has taken, is this thread's again. */
+  /** The wait is over: this thread takes back the values that no receiver has taken. */
   takeBack(context: FutexContext, waiters: readonly number[]): void {
     this.cases.forEach(({ sends, pipe }, index) => {
       if (sends && waiters[index] !== undefined && isUnsent(context.i32, waiters[index]))
@@ -175,10 +171,7 @@ export class CasesWait implements Wait {
     return true
   }
 
-  /**
-   * Claimed and not woken: by one who died. With the channel's lock, what that one had begun is finished, or
-   * was not.
-   */
+  /** A thread claimed a waiter and died. Locking the channel finishes what that thread had begun. */
   servedByDead(context: FutexContext, waiters: readonly number[]): number {
     const { i32 } = context
     const claimed = Atomics.load(i32, waiters[0] + Waiter.claim) - 1
@@ -191,7 +184,7 @@ export class CasesWait implements Wait {
     return served ? claimed : -1
   }
 
-  /** What it received is given back; what it sent has been received. */
+  /** A received value is put back; a sent value stays sent. */
   leave(context: FutexContext, waiters: readonly number[], at: number): void {
     this.takeBack(context, waiters)
     if (at < 0) {
@@ -215,7 +208,7 @@ export class CasesWait implements Wait {
     return sends ? pipe.put(context, this.staged, at) : pipe.take(context, this.staged.i32, at)
   }
 
-  private settle(context: FutexContext, index: number, outcome: Outcome): true {
+  private finish(context: FutexContext, index: number, outcome: Outcome): true {
     const { sends, pipe } = this.cases[index]
     this.index = index
     this.closed = outcome !== PIPE_DONE

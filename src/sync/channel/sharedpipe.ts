@@ -21,25 +21,25 @@ import { Closing, Fetching, Handing, Refilling, type Serving } from './serving.t
 
 /**
  * A channel in shared memory: a ring of values, a queue of senders that found it full, a queue of receivers
- * that found it empty. Two locks (objectlock.ts), each on a cache line of its own with what it guards: the
- * tail's, and inside it the head's. Whoever waits, serves one who waits, or closes takes both, before a
- * queue's; of several channels the one with the lower id first. While nobody waits at the other end, a send
- * needs only the tail's lock and a receive only the head's, so a sender and a receiver do not meet: each
- * keeps what it last saw of the other's index.
+ * that found it empty. It has two locks (objectlock.ts), each on a cache line of its own with what it guards:
+ * first the tail's, then the head's. A thread that queues, serves a waiter, or closes takes both, before the
+ * lock of a queue; of several channels the one with the lower id first. While there are no waiters at the other
+ * end, a send needs only the tail's lock and a receive only the head's, so a sender and a receiver do not
+ * meet: each keeps what it last saw of the other's index.
  *
  *   ring      senders   receivers
  *   has some  may wait  none       [1] a receiver takes the first, and a sender's value takes the free slot
  *   is empty  may wait  none       [2] unbuffered: a receiver takes the value from the sender itself
  *   is empty  none      may wait   [3] a sender hands its value to a receiver
  *
- * A value is handed over under the queue's lock, with the wake: who is woken has received, or has been
- * received from. One that waits at several channels (select) is served at one of them: its sleeper's `claim`
- * says which, and who loses the claim passes it by.
+ * A value is handed over under the queue's lock, with the wakeup: a woken waiter has received, or its value
+ * was received. A waiter at several channels (select) is served at one of them: its sleeper's `claim` says
+ * which, and a thread that loses the claim skips the waiter.
  *
- * Whoever holds the lock may die at any step. The ring changes by single stores: a value is in it from the
- * store of `tail` on, and until the store of `head`. A value is handed to a waiter, or fetched from it, by
- * the store of its value's first word; one that was served so far and not woken finds that out when it is
- * sent round, or leaves (`CasesWait.servedByDead`). Only a sender's value that goes into the ring needs both:
+ * The holder of a lock may die at any step. The ring changes by single stores: a value is in it from the store
+ * of `tail` until the store of `head`. A value is handed to a waiter, or fetched from it, by the store of the
+ * first word in the waiter. A waiter that was served and not woken finds that out when it checks again, or
+ * leaves (`CasesWait.servedByDead`). Only a sender's value that goes into the ring needs both:
  *
  *   (A) journal: which waiter, and where the tail is
  *   (B) the slot
@@ -47,12 +47,13 @@ import { Closing, Fetching, Handing, Refilling, type Serving } from './serving.t
  *   (D) tail: the value is in the ring
  *   (E) journal: 0
  *
- * Dead between (C) and (D), the waiter says TAKEN and the tail is where it was at (A): who breaks the lock
- * does (D) and (E) (`repair`). The sender's record is not given back before the sender has had the lock.
+ * After a death between (C) and (D), the waiter says TAKEN and the tail is where it was at (A): the thread that
+ * breaks the lock does (D) and (E) (`repair`). The sender's record is not freed before the sender has had the
+ * lock.
  *
- * A payload has an owner throughout: the thread that encoded it, or read it (the heap's header says so); a
- * waiter, which recovery knows, and whose payload it frees when the sleeper died (`giveUpValue`); the ring;
- * or, on its way between a thread and one of the others, the channel itself (`giving`, `taking`):
+ * A payload always has an owner: the thread that encoded it, or reads it (the block's header names the
+ * thread); a waiter, whose payload the recovery frees when the sleeper died (`giveUpValue`); the ring; or, in
+ * transit between a thread and one of the others, the channel itself (`giving`, `taking`):
  *
  *   a thread gives                            a thread takes
  *   [1] the thread has the block              [3] the ring or a waiter has it
@@ -63,17 +64,18 @@ import { Closing, Fetching, Handing, Refilling, type Serving } from './serving.t
  *   (J) noted: 0                              (J) noted: 0
  *   [3] the ring or a waiter has it           [1] the thread has the block
  *
- * Recovery frees what the dead thread has, [1]; it cannot see the ring. Between (G) and (I) or (J) the block
- * is the channel's: the next holder of the lock finds the note, and whether the ring or a waiter names the
- * block. If so it stays, else it is freed (`resolve`). *Broken*: without (G) recovery frees what the ring
- * names, or nobody frees what no one names. *Broken*: a sender that looks at the header once more, after (H):
+ * Recovery frees the blocks of the dead thread, [1]; it cannot see the ring. Between (G) and (I) or (J) the
+ * block is the channel's: the next holder of the lock finds the note, and checks whether the ring or a waiter
+ * names the block. If so the block stays, else it is freed (`resolve`). *Broken*: without (G) recovery frees a
+ * block that the ring names, or a block that no owner names is never freed. *Broken*: a sender that accesses
+ * the header again, after (H):
  *
  *   sender, has the tail's lock               receiver, has the head's lock
  *   (H) the tail moves
  *                                             takes the value, reads it, frees the block
- *   the header of what is no block any more
+ *   accesses the header of a freed block
  *
- * A channel that no thread uses again keeps what is in it.
+ * The blocks in a channel that no thread uses again are not freed.
  */
 const CAPACITY = 3
 const LATEST = 4
@@ -92,10 +94,7 @@ const TAIL_SEEN = 18
 const SENDERS = 19
 const TAKING = 20
 const HEADER_WORDS = 32
-/**
- * Room for values that come back, because their receivers were cancelled as they got them; one slot of it is
- * always free.
- */
+/** Slots for values that are put back because their receivers were cancelled; one of them is always free. */
 const SLACK = 4
 
 export const PIPE_DONE = 0
@@ -105,7 +104,7 @@ export type Outcome = typeof PIPE_DONE | typeof PIPE_WOULD_WAIT | typeof PIPE_EN
 
 assert(Waiter.value % 2 === 0, 'a number in a value is aligned')
 
-/** A value on its way back. */
+/** A value that is being put back. */
 const returnedWords = new ArrayBuffer(VALUE_WORDS * 4)
 const returned: Words = { i32: new Int32Array(returnedWords), f64: new Float64Array(returnedWords) }
 
@@ -123,7 +122,7 @@ export class SharedPipe implements ObjectWords {
   private readonly words: Words
   private readonly slots: number
   private readonly headLock: ObjectWords
-  /** What this thread locked it with last: the channel is in that one's domain. */
+  /** The context of the last lock by this thread: the channel belongs to its domain. */
   private joined: FutexContext | null = null
 
   constructor({ i32, at }: ObjectWords, heap: SharedArrayBuffer | null) {
@@ -139,7 +138,7 @@ export class SharedPipe implements ObjectWords {
     this.headLock = { i32, at: at + HEAD_LOCK }
   }
 
-  /** Marks a new place. */
+  /** Initializes the words of a new channel. */
   static initialize({ i32, at }: ObjectWords, capacity: number, latest: boolean): void {
     i32[at + CAPACITY] = capacity
     i32[at + LATEST] = latest ? 1 : 0
@@ -153,7 +152,7 @@ export class SharedPipe implements ObjectWords {
     return this.i32[this.at + LATEST] === 1
   }
 
-  /** How many values are in the ring, as of now. */
+  /** How many values are in the ring now. */
   get count(): number {
     const { i32, at } = this
     return this.between(Atomics.load(i32, at + HEAD), Atomics.load(i32, at + TAIL))
@@ -169,14 +168,14 @@ export class SharedPipe implements ObjectWords {
     if (lockObject(context, this.headLock) || tailDied) this.repair(context)
   }
 
-  /** And tells those who were served meanwhile. */
+  /** Also wakes the waiters that were served. */
   unlock(context: FutexContext): void {
     unlockObject(context, this.headLock)
     unlockObject(context, this)
     if (context.wakeQueue.length > 0) wakeAll(context)
   }
 
-  /** Sends the value at `from` without waiting. PIPE_DONE: it is another's. */
+  /** Sends the value at `from` without waiting. After PIPE_DONE it no longer belongs to the caller. */
   send(context: FutexContext, from: Words, fromAt: number): Outcome {
     const { i32, at } = this
     if (context !== this.joined) this.join(context)
@@ -194,7 +193,7 @@ export class SharedPipe implements ObjectWords {
     return outcome
   }
 
-  /** Receives into the value at `to` without waiting. */
+  /** Receives into the words at `to` without waiting. */
   receive(context: FutexContext, to: Int32Array, toAt: number): Outcome {
     const { i32, at, headLock } = this
     if (context !== this.joined) this.join(context)
@@ -203,7 +202,7 @@ export class SharedPipe implements ObjectWords {
     const quiet = i32[at + SENDERS] === 0
     const hasValue = quiet && this.hasValue(head)
     if (hasValue) this.shift(context, head, to, toAt)
-    // Closed, what was sent before that may have come since.
+    // If it is closed, values that were sent before may have arrived since.
     const done = hasValue || (quiet && Atomics.load(i32, at + IS_CLOSED) === 0)
     unlockObject(context, headLock)
     if (done) return hasValue ? PIPE_DONE : PIPE_WOULD_WAIT
@@ -213,7 +212,7 @@ export class SharedPipe implements ObjectWords {
     return outcome
   }
 
-  /** Locked. Sends the value at `from`; PIPE_DONE: it is another's. */
+  /** Locked. Sends the value at `from`. After PIPE_DONE it no longer belongs to the caller. */
   put(context: FutexContext, from: Words, fromAt: number): Outcome {
     const { i32, at } = this
     if (i32[at + IS_CLOSED] === 1) return PIPE_ENDED
@@ -229,7 +228,7 @@ export class SharedPipe implements ObjectWords {
     return PIPE_DONE
   }
 
-  /** Locked. Receives into the value at `to`. */
+  /** Locked. Receives into the words at `to`. */
   take(context: FutexContext, to: Int32Array, toAt: number): Outcome {
     const { i32, at } = this
     const head = i32[at + HEAD]
@@ -244,10 +243,10 @@ export class SharedPipe implements ObjectWords {
     return i32[at + IS_CLOSED] === 1 ? PIPE_ENDED : PIPE_WOULD_WAIT
   }
 
-  /** Locked. A value that this thread's waiter at `from` was handed comes back, to the head of the line. */
+  /** Locked. Puts the value that this thread's waiter received at `from` back, before all others. */
   putBack(context: FutexContext, from: Words, fromAt: number): void {
     const { i32, at } = this
-    // The thread's, and not its waiter's any more: recovery from its death would free what a waiter names.
+    // The thread takes it from its waiter: recovery would free a block that a waiter names.
     copyValue(from.i32, fromAt, returned.i32, 0)
     takeValue(from, fromAt, this.codec, context.thread)
     if (i32[at + RECEIVERS] === 1 && this.handOver(context, returned.i32, 0)) return
@@ -261,11 +260,11 @@ export class SharedPipe implements ObjectWords {
     copyValue(returned.i32, 0, i32, this.slot(head))
     Atomics.store(i32, at + HEAD, head) // (H)
     this.given(block)
-    // What the tail has seen of the head may be behind it, never before it.
+    // HEAD_SEEN may be behind the head, and never ahead of it.
     i32[at + HEAD_SEEN] = head
   }
 
-  /** Locked. Whoever waits is told. */
+  /** Locked. Wakes all waiters. */
   close(context: FutexContext): void {
     const { i32, at } = this
     if (i32[at + IS_CLOSED] === 1) return
@@ -274,7 +273,7 @@ export class SharedPipe implements ObjectWords {
     if (i32[at + RECEIVERS] === 1) this.serve(context, this.receivers, new Closing())
   }
 
-  /** Locked. The waiter waits here from now on. */
+  /** Locked. Queues the waiter. */
   addWaiter(context: FutexContext, sends: boolean, waiter: number): void {
     const queue = sends ? this.senders : this.receivers
     queue.lock(context)
@@ -283,7 +282,7 @@ export class SharedPipe implements ObjectWords {
     this.i32[this.at + (sends ? SENDERS : RECEIVERS)] = 1
   }
 
-  /** The value of a value that this thread has received. */
+  /** The value that this thread has received. */
   read(context: FutexContext, words: Words, at: number): unknown {
     return readValue(words, at, this.codec, context.thread)
   }
@@ -293,7 +292,7 @@ export class SharedPipe implements ObjectWords {
     this.joined = context
   }
 
-  /** The tail's lock is held: fewer values than the capacity are in the ring. */
+  /** The tail's lock is held. Whether the ring has fewer values than its capacity. */
   private hasRoom(tail: number): boolean {
     const { i32, at } = this
     const capacity = i32[at + CAPACITY]
@@ -303,9 +302,7 @@ export class SharedPipe implements ObjectWords {
     return this.between(head, tail) < capacity
   }
 
-  /**
-   * The head's lock is held. Asked before the head moves on: what it has seen of the tail is never behind it.
-   */
+  /** The head's lock is held. Called before the head moves: TAIL_SEEN is never behind the head. */
   private hasValue(head: number): boolean {
     const { i32, at } = this
     if (head !== i32[at + TAIL_SEEN]) return true
@@ -332,10 +329,7 @@ export class SharedPipe implements ObjectWords {
     this.taken(context, block)
   }
 
-  /**
-   * Both locks are held. A receiver that waits gets the value; false: none does, and it is the thread's
-   * still.
-   */
+  /** Both locks are held. Hands the value to a waiting receiver; false: there is none, and the thread keeps it. */
   private handOver(context: FutexContext, from: Int32Array, fromAt: number): boolean {
     const block = this.give(context, from, fromAt)
     const isServed = this.serve(context, this.receivers, new Handing(from, fromAt)) // (H)
@@ -347,7 +341,7 @@ export class SharedPipe implements ObjectWords {
     return isServed
   }
 
-  /** The tail's lock is held: the value's block, if it has one, is about to leave the thread. */
+  /** The tail's lock is held. The value's block, if it has one, is about to leave the thread. */
   private give(context: FutexContext, from: Int32Array, fromAt: number): number {
     const block = blockIn(from, fromAt)
     if (block !== 0) {
@@ -357,12 +351,12 @@ export class SharedPipe implements ObjectWords {
     return block
   }
 
-  /** Not a word of the block is touched from (H) on: a receiver may have freed it already. */
+  /** From (H) on the thread does not access the block: a receiver may have freed it already. */
   private given(block: number): void {
     if (block !== 0) this.i32[this.at + GIVING] = 0 // (J)
   }
 
-  /** The head's lock is held: the same for a block that the thread is about to have. */
+  /** The head's lock is held. The same for a block that the thread is about to take. */
   takes(context: FutexContext, from: Int32Array, fromAt: number): number {
     const block = blockIn(from, fromAt)
     if (block !== 0) {
@@ -378,10 +372,7 @@ export class SharedPipe implements ObjectWords {
     this.i32[this.at + TAKING] = 0 // (J)
   }
 
-  /**
-   * What the header of a block says that is on its way here. No other channel has it, and the two ends
-   * differ.
-   */
+  /** The mark in the header of a block in transit through this channel: unique to the channel and to the end. */
   private markOf(context: FutexContext, note: typeof GIVING | typeof TAKING): number {
     return -(2 * this.senders.objectId(context) + (note === GIVING ? 0 : 1))
   }
@@ -406,7 +397,7 @@ export class SharedPipe implements ObjectWords {
     return false
   }
 
-  /** The sender's value goes into the ring. */
+  /** Moves the value of a waiting sender into the ring. */
   refill(context: FutexContext, waiter: number, tail: number): void {
     const { i32, at } = this
     const { i32: arena } = context
@@ -421,12 +412,12 @@ export class SharedPipe implements ObjectWords {
     this.given(block)
   }
 
-  /** The last holder died. */
+  /** The last holder of a lock died. */
   private repair(context: FutexContext): void {
     const { i32, at } = this
     const { i32: arena } = context
     const waiter = i32[at + JOURNAL]
-    // Its order tells a sender that still waits from one that died as well, whose record may be another's.
+    // If the sender died as well, its record may belong to another waiter now: the order differs.
     if (waiter !== 0 && arena[waiter + Waiter.order] === i32[at + JOURNAL_ORDER]) {
       const tail = i32[at + JOURNAL_TAIL]
       if (i32[at + TAIL] === tail && arena[waiter + Waiter.value] === TAKEN)

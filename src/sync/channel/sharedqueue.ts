@@ -33,7 +33,7 @@ const HEADER_WORDS = 16
 export interface SharedQueueOptions extends OwnPlace {
   /** How many records it holds. */
   readonly capacity: number
-  /** How many numbers a record has. 1, if not said. */
+  /** How many numbers a record has; the default is 1. */
   readonly fields?: number | undefined
   readonly name?: string | undefined
 }
@@ -46,12 +46,12 @@ const queueKinds: Kinds<SharedQueueOptions> = {
 }
 
 /**
- * A queue of records of a fixed number of float64s, which pass between threads as they are: nothing is
- * encoded, nothing is allocated. Any number of threads push and pop; records come out as they went in.
+ * A queue of records of a fixed number of float64s. They pass between threads unchanged: nothing is encoded,
+ * nothing is allocated. Any number of threads push and pop; records come out in the order of the pushes.
  *
- * All of it is under the place's lock, and a record is in the queue from the store of `tail` on, until the
- * store of `head`: whoever holds the lock may die at any step. One slot is always free, so that the two tell
- * empty from full. Who is woken looks again: another may have come first.
+ * Every change is under the object's lock, and a record is in the queue from the store of `tail` until the
+ * store of `head`, so the holder of the lock may die at any step. One slot is always free, so that `head` and
+ * `tail` tell empty from full. A woken waiter checks again: another thread may have been first.
  */
 export class SharedQueue implements ObjectWords {
   readonly i32: Int32Array<SharedArrayBuffer>
@@ -62,7 +62,7 @@ export class SharedQueue implements ObjectWords {
   private readonly f64: Float64Array<SharedArrayBuffer>
   private readonly pushers: ParkingQueue
   private readonly poppers: ParkingQueue
-  /** What this thread locked it with last: the queue is in that one's domain. */
+  /** The context of the last lock by this thread: the queue belongs to its domain. */
   private joined: FutexContext | null = null
 
   constructor(options: SharedQueueOptions) {
@@ -104,7 +104,7 @@ export class SharedQueue implements ObjectWords {
     return handleOf('SharedQueue', this, { name: this.name })
   }
 
-  /** How many records are in it, as of now. */
+  /** How many records are in it now. */
   get length(): number {
     const length = Atomics.load(this.i32, this.at + TAIL) - Atomics.load(this.i32, this.at + HEAD)
     return length < 0 ? length + this.capacity + 1 : length
@@ -156,7 +156,7 @@ export class SharedQueue implements ObjectWords {
     await asPromise(new RecordWait(this, true, record), options)
   }
 
-  /** In a task: waits for a record, and gives it, in `into` if that is there. */
+  /** In a task: waits for a record, and returns it in `into`. */
   pop(into: number[] | Float64Array = [], options?: WaitOptions): Blocking<ArrayLike<number>> {
     if (!facesOpen()) refuseOutsideTask('pop')
     checkWait(options)
@@ -183,7 +183,7 @@ export class SharedQueue implements ObjectWords {
     return pushes ? this.pushers : this.poppers
   }
 
-  /** @internal Does it, or queues the waiter. */
+  /** @internal Pushes or pops, or queues the waiter. */
   performOrQueue(context: FutexContext, pushes: boolean, record: ArrayLike<number>, waiter: number): boolean {
     this.lock(context)
     return underLock(
@@ -204,7 +204,7 @@ export class SharedQueue implements ObjectWords {
     lockObject(context, this)
   }
 
-  /** The flag last: it may be up for nobody, and never down for someone. */
+  /** The flag last: it may be set without a waiter, and is never clear while a waiter is queued. */
   private addWaiter(context: FutexContext, pushes: boolean, waiter: number): void {
     const queue = this.queueOf(pushes)
     queue.lock(context)
@@ -213,7 +213,7 @@ export class SharedQueue implements ObjectWords {
     Atomics.store(this.i32, this.at + (pushes ? PUSHERS : POPPERS), 1)
   }
 
-  /** @internal After a change: someone at the other end may go on. No lock is held. */
+  /** @internal After a change: wakes the first waiter at the other end. No lock is held. */
   wakeOther(context: FutexContext, pushed: boolean): void {
     const queue = this.queueOf(!pushed)
     const flag = this.at + (pushed ? POPPERS : PUSHERS)
@@ -226,7 +226,9 @@ export class SharedQueue implements ObjectWords {
 
   private pushFrom(record: ArrayLike<number>): boolean {
     if (record.length !== this.fields) {
-      throw new RangeError(`push: a record of ${record.length} numbers, and the queue's have ${this.fields}`)
+      throw new RangeError(
+        `push: the record has ${record.length} numbers; give ${this.fields}, as the queue has`,
+      )
     }
     const { context } = ambient().futexes
     this.lock(context)
@@ -279,7 +281,7 @@ export class SharedQueue implements ObjectWords {
   }
 }
 
-/** The place's lock is taken before a queue's, so this queues by itself, and not under its queue's lock. */
+/** Not a QueueWait: the object's lock is taken before the lock of a queue. */
 export class RecordWait implements Wait {
   readonly what: string
   private readonly shared: SharedQueue
@@ -306,7 +308,7 @@ export class RecordWait implements Wait {
     return []
   }
 
-  /** It looks again: another may have come first. */
+  /** It checks again: another thread may have been first. */
   woken(): boolean {
     return false
   }
