@@ -21,12 +21,12 @@ export class HandoffMutex implements OwnedLock {
   private readonly giveWay: GiveWay | undefined
   private readonly i32: Int32Array
   private readonly time: { readonly clock: number }
-  /** The first way of the lock's bucket: where its entry is unless another lock has it. */
+  /** The first way of the lock's bucket: its entry is there unless another lock has this way. */
   private readonly entry: number
-  /** Who locked it last through this object, and its section slot: often the same again. */
+  /** The TID that locked it last through this object, and its section slot. */
   private tid = 0
   private section = 0
-  /** What it left in the lock's entry, and when. */
+  /** What that owner wrote in the lock's entry, and when. */
   private where = 0
   private moment = -1
 
@@ -45,14 +45,14 @@ export class HandoffMutex implements OwnedLock {
     return this.inner.looksFree()
   }
 
-  /** Uncontended, and by who had it last: the compare-exchange, and three stores. */
+  /** Uncontended, and again by the last owner: the compare-exchange and three stores. */
   tryLock(owner: LockOwner): number {
     const result = this.inner.tryLock(owner)
     if (result !== 0) return this.entered(owner, result)
     const { i32, entry, handoff } = this
     const { tid } = owner
     const { where } = this
-    // Whoever has written to the entry since has changed the generation.
+    // Any other write to the entry has changed the generation.
     if (tid !== this.tid || i32[entry + WHERE] !== where || this.moment !== this.time.clock) {
       return this.entered(owner, 0)
     }
@@ -66,8 +66,8 @@ export class HandoffMutex implements OwnedLock {
   }
 
   /**
-   * Looks on for a moment: a short section is done before a yield would be, unless its owner is on this CPU,
-   * where it cannot be done meanwhile. It is not timed: the clock costs as much as a short section.
+   * Spins, because a short section ends before a yield would. Not if the owner is on this CPU, where it cannot
+   * run meanwhile. It counts turns instead of time: reading the clock costs as much as a short section.
    */
   tryLockSoon(owner: LockOwner): number {
     const { inner, handoff } = this
@@ -146,7 +146,7 @@ export class HandoffMutex implements OwnedLock {
     return this.entered(owner, this.inner.granted(owner))
   }
 
-  /** It has the lock without having slept; or can never have it. */
+  /** The owner has the lock and did not sleep; or it can never have the lock. */
   private handedOff(owner: LockOwner, result: number, begun: number): number {
     this.handoff.countContended(true)
     return this.waited(owner, result, begun)
@@ -169,7 +169,7 @@ export class HandoffMutex implements OwnedLock {
       this.tid = tid
       this.section = this.handoff.sectionOf(tid)
     }
-    // Only if the first way is the lock's: in the second there is no short way.
+    // Only if the lock has the first way: the fast path does not use the second.
     this.where = this.i32[this.entry] === this.tag ? this.i32[this.entry + WHERE] : -1
     this.moment = this.time.clock
     return result

@@ -43,21 +43,21 @@ import type { OwnedLock } from './ownedlock.ts'
 import { MATCH_ANY, wake, type WaiterOptions } from '../operations/waitwake.ts'
 
 /**
- * A mutex over words of shared memory: the four kinds that there are of them. Passing priorities on and
- * surviving a dead owner have nothing to do with each other, and each can be had without the other.
+ * A mutex over words of shared memory. Priority inheritance and robustness are independent, so there are four
+ * kinds:
  *
- *   kind        contended                         its owner dies with it
- *   PLAIN       sleeps at the word                whoever waits is told (ESRCH) once the death is recovered from
- *   ROBUST      sleeps at the word                one gets it with EOWNERDEAD
- *   PI          LOCK_PI: the owner inherits       those who wait get it, those who come later ESRCH
- *   ROBUST_PI   LOCK_PI: the owner inherits       one gets it with EOWNERDEAD
+ *   kind        a contended caller                the owner dies with it
+ *   PLAIN       sleeps at the word                the waiters get ESRCH after the recovery
+ *   ROBUST      sleeps at the word                one waiter gets it with EOWNERDEAD
+ *   PI          LOCK_PI: the owner inherits       the waiters get it, later callers ESRCH
+ *   ROBUST_PI   LOCK_PI: the owner inherits       one waiter gets it with EOWNERDEAD
  *
- * In all four a free word is 0 and a held one its owner's TID, so taking and letting go are one
- * compare-exchange each. Robust ones are known to their owner's list besides (robustlist.ts), which costs a
- * plain store each way.
+ * In all four a free word is 0 and a held one its owner's TID, so locking and unlocking are one
+ * compare-exchange each. A robust lock is also on its owner's list (robustlist.ts), which costs a plain store
+ * each way.
  *
- * EOWNERDEAD is a lock that is held: what it guards may be half-changed. Its owner mends that and calls
- * `makeConsistent`; if it unlocks without, the mutex is ENOTRECOVERABLE for everyone and for good.
+ * With EOWNERDEAD the owner holds the lock, and the data that it guards may be half changed. The owner repairs
+ * the data and calls `makeConsistent`. If it unlocks without that call, the mutex is ENOTRECOVERABLE for ever.
  */
 export const PLAIN = 0
 export const ROBUST = 1
@@ -65,28 +65,19 @@ export const PI = 2
 export const ROBUST_PI = 3
 export type MutexKind = typeof PLAIN | typeof ROBUST | typeof PI | typeof ROBUST_PI
 
-/**
- * Takes a free word. One compare-exchange, whatever the kind; a robust one has to be on its owner's list
- * besides.
- */
+/** Takes a free word, of any kind. The caller puts a robust lock on its owner's list. */
 export function tryLockWord(words: Int32Array, index: number, tid: number): boolean {
   return Atomics.compareExchange(words, index, 0, tid) === 0
 }
 
-/** Lets a word go that nobody waits for. False: someone waits, or it is not the owner's. */
+/** Unlocks a word without waiters. False: it has waiters, or another owner holds it. */
 export function unlockWord(words: Int32Array, index: number, tid: number): boolean {
   return Atomics.compareExchange(words, index, tid, 0) === tid
 }
 
-/**
- * A robust lock's waits are woken by whoever goes through the list of a dead owner, who knows nothing of
- * mappings.
- */
+/** The walk of a dead owner's list wakes the waiters of a robust lock, and does not know the owner's mappings. */
 const SHARED = true
-/**
- * What `take` returns when the word has to be waited at: the word itself, which has WAITERS, and so is far
- * below all errors.
- */
+/** When the caller has to wait, `take` returns the word. It has WAITERS, the sign bit, and so is less than all errors. */
 const WAIT_BELOW = -0x1_0000
 
 /** One thread's view of a mutex; it has no state of its own. */
@@ -98,9 +89,9 @@ export class WordMutex implements OwnedLock {
   private readonly index: number
   private readonly robust: boolean
   private readonly pi: boolean
-  /** The entry as a robust list names it. */
+  /** The pointer to its entry in a robust list. */
   private readonly entry: number
-  /** Whoever has it wait tells the event rings of that. */
+  /** The caller records the waits in the event ring. */
   private readonly quiet: boolean
 
   constructor(fx: Futexes, word: FutexWord, kind: MutexKind, quiet: boolean = false) {
@@ -116,7 +107,7 @@ export class WordMutex implements OwnedLock {
     this.entry = pointerTo(word.mapped.name, next * 4) + (this.pi ? PI_BIT : 0)
     if (this.robust && (word.index % 2 !== 0 || word.index + MutexRecord.words > word.i32.length)) {
       throw new RangeError(
-        `WordMutex: a robust mutex takes ${MutexRecord.words} words from an even one on; ${word.index} of ${word.i32.length} is none`,
+        `WordMutex: a robust mutex takes ${MutexRecord.words} words from an even one on; word ${word.index} of ${word.i32.length} does not fit`,
       )
     }
   }
@@ -128,13 +119,13 @@ export class WordMutex implements OwnedLock {
   tryLock(owner: LockOwner): number {
     const fast = this.lockFast(owner)
     if (fast <= 0) return fast
-    return this.settle(owner, this.tryContended(owner))
+    return this.finish(owner, this.tryContended(owner))
   }
 
   lockSync(owner: LockOwner, timeout: number = Infinity, long: LongWait | null = null): number {
     const fast = this.lockFast(owner)
     if (fast <= 0) return fast
-    if (this.pi && takePendingLock(this.fx.context, owner, this.word)) return this.settle(owner, 0)
+    if (this.pi && takeLeft(this.fx.context, owner, this.word)) return this.finish(owner, 0)
     return this.lockContended(owner, timeout, long)
   }
 
@@ -156,20 +147,19 @@ export class WordMutex implements OwnedLock {
     return this.had(owner, result, begun)
   }
 
-  /** Takes a lock that passes priorities on, or queues for it. */
+  /** Takes a lock that inherits priorities, or queues for it. */
   private queuePi(context: FutexContext, who: WaiterOptions, deadline: number): Prepared {
     for (;;) {
       const prepared = lockPi(context, who, this.word, SHARED, deadline, false)
-      if (prepared !== -ESRCH || !this.bury()) return prepared
+      if (prepared !== -ESRCH || !this.markDead()) return prepared
     }
   }
 
   /**
-   * The word has the TID of an owner that is no more. Whoever saw to its end could not see the word: the lock
-   * was made by a thread that died with it, and the others had it from that one. So who can see the word
-   * marks it. True: look again.
+   * Marks a word whose owner has died, if the recovering thread could not: it had not mapped the buffer, because
+   * the lock came from the thread that died. True: check the word again.
    */
-  private bury(): boolean {
+  private markDead(): boolean {
     const { words, index } = this
     const seen = Atomics.load(words, index)
     const holder = holderOf(seen)
@@ -178,24 +168,24 @@ export class WordMutex implements OwnedLock {
     return true
   }
 
-  /** It is about to wait. Returns when that was. */
+  /** Records that the owner is about to wait. Returns the time. */
   private contends(): number {
     const { context } = this.fx
-    // Without a scheduler there are no rings.
+    // Without a scheduler there is no event ring.
     if (this.quiet || context.scheduler === undefined) return 0
     recordContended(context, this.tag, holderOf(Atomics.load(this.words, this.index)))
     return context.now()
   }
 
-  /** It has waited, since `begun`. */
+  /** The wait that began at `begun` is over. */
   private had(owner: LockOwner, result: number, begun: number): number {
-    const settled = this.settle(owner, result)
-    if (!this.quiet && (settled === 0 || settled === -EOWNERDEAD))
-      recordAcquired(this.fx.context, this.tag, begun)
-    return settled
+    const finished = this.finish(owner, result)
+    if (!this.quiet && (finished === 0 || finished === -EOWNERDEAD))
+      tellAcquired(this.fx.context, this.tag, begun)
+    return finished
   }
 
-  /** What events call it. */
+  /** Its name in events. */
   private get tag(): number {
     return lockTag(this.word.mapped.backing, this.word.index)
   }
@@ -205,7 +195,7 @@ export class WordMutex implements OwnedLock {
     const fast = this.lockFast(owner)
     if (fast <= 0) return fast
     const { fx } = this
-    if (this.pi && takePendingLock(fx.context, owner, this.word)) return this.settle(owner, 0)
+    if (this.pi && takeLeft(fx.context, owner, this.word)) return this.finish(owner, 0)
     const who = promiseWaiter(fx.context.i32[owner.record + Owner.basePriority], owner)
     const deadline = this.deadlineOf(timeout)
     const begun = this.contends()
@@ -238,7 +228,7 @@ export class WordMutex implements OwnedLock {
     const { owner } = parking
     const fast = this.lockFast(owner)
     if (fast <= 0) return fast
-    if (this.pi && takePendingLock(parking.context(), owner, this.word)) return this.settle(owner, 0)
+    if (this.pi && takeLeft(parking.context(), owner, this.word)) return this.finish(owner, 0)
     const who = taskWaiter(parking, owner)
     const deadline = this.deadlineOf(timeout)
     const begun = this.contends()
@@ -279,7 +269,7 @@ export class WordMutex implements OwnedLock {
     return 0
   }
 
-  /** Lets go of a robust lock that was not taken last, or that is not consistent. */
+  /** Unlocks a robust lock that was not locked last, or that is not consistent. */
   private unlockListed(owner: LockOwner): number {
     const { words, index } = this
     const { tid } = owner
@@ -302,9 +292,8 @@ export class WordMutex implements OwnedLock {
   }
 
   /**
-   * Another has made this owner the holder, for a wait at a condition (pirequeue.ts): the owner's own side of
-   * it. Results as of lockSync. A robust lock is on no list until this is called: should its owner die
-   * before, whoever locks it next finds that out (`bury`).
+   * For a wait at a condition (pirequeue.ts). A robust lock is on no list until this call: if its owner dies
+   * before, the next caller finds that out (`markDead`).
    */
   granted(owner: LockOwner): number {
     if (!this.robust) return 0
@@ -314,10 +303,7 @@ export class WordMutex implements OwnedLock {
     return this.finishLock(owner)
   }
 
-  /**
-   * 0 or below: done. 1: it is contended, and pending. Written out in one piece: it is compiled into whoever
-   * calls it.
-   */
+  /** 0 or negative: done. 1: it is contended, and pending. In one piece, so that it is inlined into its callers. */
   private lockFast(owner: LockOwner): number {
     const { words, index } = this
     if (!this.robust) return Atomics.compareExchange(words, index, 0, owner.tid) === 0 ? 0 : 1
@@ -328,10 +314,7 @@ export class WordMutex implements OwnedLock {
     return words[index + MutexRecord.state] === GONE ? this.refuse(owner) : 0
   }
 
-  /**
-   * A robust lock's word is this owner's, after a slow path: it stays pending, and the owner learns in what
-   * state it is.
-   */
+  /** After a slow path this owner holds a robust lock, which stays pending. Returns whether the last owner died. */
   private finishLock(owner: LockOwner): number {
     const { words, index } = this
     const at = index + MutexRecord.state
@@ -343,7 +326,7 @@ export class WordMutex implements OwnedLock {
     return -EOWNERDEAD
   }
 
-  /** Nobody gets it any more: the next one learns that too. */
+  /** The lock is not recoverable. Wakes the next waiter, which gets the same error. */
   private refuse(owner: LockOwner): number {
     const { words, index } = this
     if (Atomics.compareExchange(words, index, owner.tid, 0) !== owner.tid) {
@@ -354,24 +337,24 @@ export class WordMutex implements OwnedLock {
     return -ENOTRECOVERABLE
   }
 
-  /** After a slow path: a robust lock is the owner's, or pending no more. */
-  private settle(owner: LockOwner, result: number): number {
+  /** After a slow path: a robust lock is held, or no longer pending. */
+  private finish(owner: LockOwner, result: number): number {
     if (!this.robust) return result
     if (result === 0) return this.finishLock(owner)
     clearPending(owner)
     return result
   }
 
-  /** The wait was broken off. A wakeup that it may have had already is the next one's. */
+  /** The wait was cancelled. If it was woken before, the wakeup goes to the next waiter. */
   private giveUp(owner: LockOwner): void {
     if (!this.pi) wake(this.fx.context, this.word, SHARED, 1, MATCH_ANY)
     if (this.robust) clearPending(owner)
   }
 
-  /** 0 or an error: what can be said at once of a word that was not 0. */
+  /** 0 or an error, without a wait, for a word that was not 0. */
   private tryContended(owner: LockOwner): number {
     const { words, index } = this
-    if (holderOf(Atomics.load(words, index)) !== 0 && !this.bury()) return -EBUSY
+    if (holderOf(Atomics.load(words, index)) !== 0 && !this.markDead()) return -EBUSY
     if (this.pi) {
       if (takePendingLock(this.fx.context, owner, this.word)) return 0
       const who = threadWaiter(undefined, owner)
@@ -386,9 +369,9 @@ export class WordMutex implements OwnedLock {
   }
 
   /**
-   * Takes the word of a lock that does not pass priorities on, or makes it say that someone waits and returns
-   * it to wait for. One who has waited takes it with WAITERS, because others may be waiting still. OWNER_DIED
-   * stays until finishLock has seen it.
+   * Takes the word of a lock that does not inherit, or sets WAITERS and returns the word to wait for. An owner
+   * that has waited takes it with WAITERS, because there may be other waiters. OWNER_DIED stays until
+   * finishLock has seen it.
    */
   private take(owner: LockOwner, waited: boolean): number {
     const { words, index } = this
@@ -403,21 +386,21 @@ export class WordMutex implements OwnedLock {
       if (holder === owner.tid) return -EDEADLK
       const marked = seen | FUTEX_WAITERS
       if (marked !== seen && Atomics.compareExchange(words, index, seen, marked) !== seen) continue
-      // The owner may have ended before WAITERS was there for its end to see.
+      // The owner may have ended before WAITERS was set, and then woke no waiter.
       if (findOwner(this.fx.context, holder) !== 0 || Atomics.load(words, index) !== marked) return marked
-      if (!this.bury()) return -ESRCH
+      if (!this.markDead()) return -ESRCH
     }
   }
 
   /**
-   * Queues at the word, if it still is `expected`. -EAGAIN: look again.
+   * Queues at the word, if it still is `expected`. -EAGAIN: check the word again.
    *
-   *   who waits                                recovery from the owner's death (recover.ts)
-   *   ---------                                --------------------------------------------
-   *   (A) queues                               (C) the owner's TID finds nobody
-   *   (B) does the TID find the owner?         (D) wakes who is queued at a word with such a TID
+   *   waiter                                   recovery from the owner's death (recover.ts)
+   *   ------                                   --------------------------------------------
+   *   (A) queues                               (C) the owner's TID has no owner any more
+   *   (B) does the TID have an owner?          (D) wakes the waiters at words with such a TID
    *
-   * Whichever way they fall together, (B) sees (C) or (D) sees (A).
+   * In every order, (B) sees (C) or (D) sees (A).
    */
   private prepareWait(who: WaiterOptions, expected: number, deadline: number): Prepared {
     const { context } = this.fx
@@ -426,7 +409,7 @@ export class WordMutex implements OwnedLock {
     return finishCall(context, prepared, finishWait(context, prepared.waiters, -EAGAIN))
   }
 
-  /** Lets go of a word that someone waits for, or that is not this owner's. */
+  /** Unlocks a word with waiters. -EPERM: another owner holds it. */
   private unlockContended(owner: LockOwner): number {
     const { fx, word, words, index } = this
     if (this.pi && leavePendingWord(owner, word)) return 0

@@ -1,16 +1,16 @@
 import { float64, type Layout, record, word } from '../../arena/memory/record.ts'
 
 /**
- * A mutex in shared memory. Plain ones and those that only pass priorities on use the first word alone.
+ * A mutex in shared memory. Kinds that are not robust use the first word only.
  *
  *   word    state           meaning
  *   0       CONSISTENT      free
  *   TID     CONSISTENT      held
- *   TID     INCONSISTENT    held by one who was told that the owner before it died
- *   any     GONE            was let go while INCONSISTENT: nobody gets it any more
+ *   TID     INCONSISTENT    held by an owner that was told of the death of the owner before it
+ *   any     GONE            was unlocked while INCONSISTENT: no owner gets it any more
  *
- * The word's two highest bits, WAITERS and OWNER_DIED, are as owner.ts has them. `next` and `prev` are
- * pointers as robust.ts has them; `next` is where a robust list finds the entry, on an even word.
+ * The word's two highest bits, WAITERS and OWNER_DIED, are defined in owner.ts. `next` and `prev` are pointers
+ * (robust.ts); a pointer of a robust list points to `next`, which is on an even word.
  */
 export const MutexRecord: Layout<'word' | 'state' | 'next' | 'prev'> = record('mutex', {
   word,

@@ -15,31 +15,30 @@ import type { MappedBuffer } from '../core/space.ts'
 import { MATCH_ANY, wakeKey } from '../operations/waitwake.ts'
 
 /**
- * Robust lists. An owner keeps a list of the locks that it holds, in memory that it shares with everyone;
- * when it ends, in whatever way, someone goes through the list and marks each lock whose owner it was.
- * Nothing in this is done by a call but the registration, once, of where the list begins.
+ * Robust lists. An owner keeps a list of the locks that it holds, in shared memory. When the owner ends, in
+ * whatever way, the ending or the recovering thread walks the list and marks each lock that the owner held.
+ * Only the registration of the list's head is a call, once for each owner.
  *
  *   head    [0] [1]  the first entry, or the head itself when the list is empty
  *           [2]      from an entry to its lock's word, in bytes
- *           [4] [5]  pending: the entry of a lock that is just being taken or let go; 0: none
+ *           [4] [5]  pending: the entry of a lock that is just being locked or unlocked, or 0
  *   entry   [0] [1]  the next entry; the last one's is the head
  *
  * A pointer is a float64, so that it is written in one step: which buffer, times 2^32, plus the offset in
- * bytes; the lowest bit says that the lock passes priorities on. The name of a buffer is the number of its
- * backing with the lives that this has had, in 21 bits; 0 is the arena itself, where the heads are that
- * nobody brought.
+ * bytes; the lowest bit says that the lock inherits priorities. The name of a buffer is the number of its
+ * backing record and a part of that record's lives, in 21 bits; 0 is the arena, which has the heads that the
+ * owners did not register.
  *
- *   taking                                   letting go
- *   ------                                   ----------
+ *   lock                                     unlock
+ *   ----                                     ------
  *   (A) pending = entry                      (A) pending = entry
  *   word: 0 -> TID                           (C) off the list
  *   (B) on the list                          word: TID -> 0; wakes one
  *   (D) pending = 0                          (D) pending = 0
  *
- * Between (A) and (D) a lock is on the list, or pending, or both, if it is held at all; so at every step the
- * word that holds a dead TID is found. A word that is free there and pending may have lost its wakeup: one
- * waiter is woken for nothing. Nothing says that (B) has to come before the next lock is taken or let go: the
- * mutexes leave the last one pending (robustlist.ts).
+ * Between (A) and (D) a held lock is on the list, or pending, or both; so at every step the walk finds a word
+ * with a dead TID. A pending word that is free may have lost its wakeup: one waiter is woken, perhaps in vain.
+ * (B) need not come before the next lock or unlock: the mutexes leave the last lock pending (robustlist.ts).
  */
 export const ROBUST_HEAD_BYTES = 24
 export const ROBUST_LIST_LIMIT = 2048
@@ -57,7 +56,7 @@ export function pointerTo(buffer: number, offset: number): number {
   return buffer * BUFFER + offset
 }
 
-/** A buffer that this thread has mapped, by its name; undefined: it has not. */
+/** The buffer of this name, if this thread has mapped it. */
 function bufferNamed(context: FutexContext, name: number): MappedBuffer | undefined {
   const { backings } = context.layout
   const slot = (name % 2 ** (32 - Math.clz32(backings.capacity))) - 1
@@ -66,10 +65,7 @@ function bufferNamed(context: FutexContext, name: number): MappedBuffer | undefi
   return mapped?.name === name && mapped.isBacked(context.i32) ? mapped : undefined
 }
 
-/**
- * The pair of words that a pointer points to, as an index of float64s, and the memory that it is in;
- * undefined: there is none.
- */
+/** The memory that a pointer points into, and the index of its pair of words there, in float64s. */
 export function pairAt(context: FutexContext, pointer: number): Float64Array | undefined {
   const buffer = Math.floor(pointer / BUFFER)
   return buffer === ARENA ? context.arena.f64 : bufferNamed(context, buffer)?.f64
@@ -81,8 +77,8 @@ export function pairIndex(pointer: number): number {
 }
 
 /**
- * set_robust_list: where the owner's list begins, on an even word of a mapped buffer; null: nowhere. 0 or
- * -EINVAL, when the length is not that of a head. As on Linux nothing is looked at before the owner ends.
+ * set_robust_list: registers the head of the owner's list, on an even word of a mapped buffer; null: no list. 0,
+ * or -EINVAL when the length is not that of a head. As on Linux, the list is not read before the owner ends.
  */
 export function setRobustList(
   context: FutexContext,
@@ -103,7 +99,7 @@ export function setRobustList(
   return 0
 }
 
-/** The next mutex that the owner takes looks at its list first. */
+/** Makes the next lock of the owner check the owner's list first. */
 function forget(owner: LockOwner): void {
   owner.headPairs = NO_LIST
   owner.pending = NO_LIST
@@ -111,8 +107,8 @@ function forget(owner: LockOwner): void {
 }
 
 /**
- * Makes the owner's list one that mutexes can use: empty, with its head in the arena, if it brought none.
- * Throws if it brought one whose entries are elsewhere from their locks.
+ * Prepares the owner's list for mutexes: an empty one with its head in the arena, if the owner registered none.
+ * Throws if it registered one whose offset from entry to word differs from that of a mutex.
  */
 export function prepareRobustList(context: FutexContext, owner: LockOwner, futexOffset: number): void {
   const { i32, f64 } = context.arena
@@ -151,7 +147,7 @@ export function getRobustList(
   return { head: context.arena.f64[(record + Owner.robust) >> 1], bytes: ROBUST_HEAD_BYTES }
 }
 
-/** What is no pointer: it leads out of its buffer, or into none. */
+/** An invalid pointer: out of its buffer, or to no buffer. */
 const NOWHERE = -1
 
 /** Reads the pointer that a pointer points to. */
@@ -168,8 +164,8 @@ function withoutBit(pointer: number): number {
 }
 
 /**
- * Goes through the list of an owner that has ended. Stops at the first pointer that leads nowhere, and after
- * ROBUST_LIST_LIMIT entries, as a list may be a circle. Those to be woken are in the wake queue.
+ * Walks the list of an owner that has ended. Stops at the first invalid pointer, and after ROBUST_LIST_LIMIT
+ * entries, because a list may be circular. The waiters to wake are in the wake queue.
  */
 export function exitRobustList(context: FutexContext, owner: number): void {
   const { i32, arena } = context
@@ -181,7 +177,7 @@ export function exitRobustList(context: FutexContext, owner: number): void {
   const pending = fetch(context, head + HEAD_PENDING * 4)
   if (entry === NOWHERE || futexOffset === undefined || pending === NOWHERE) return
   for (let limit = ROBUST_LIST_LIMIT; limit > 0 && withoutBit(entry) !== head; limit--) {
-    // Before the lock is marked: from there on its memory is someone else's.
+    // Before the lock is marked: after that, another owner may use its memory.
     const next = fetch(context, withoutBit(entry))
     const isPending = withoutBit(entry) === withoutBit(pending)
     if (!isPending && !markDead(context, entry, futexOffset, tid, false)) return
@@ -197,7 +193,7 @@ function offsetAt(context: FutexContext, head: number): number | undefined {
   return words?.[(head % BUFFER) / 4 + HEAD_FUTEX_OFFSET]
 }
 
-/** A lock of an owner that has ended, if it still is its own. False: there is no such word. */
+/** Marks a lock of an owner that has ended, if the owner still holds it. False: there is no such word. */
 function markDead(
   context: FutexContext,
   entry: number,
@@ -214,8 +210,8 @@ function markDead(
   if (index < 0 || index >= words.length) return false
   for (;;) {
     const seen = Atomics.load(words, index)
-    // It died between letting go and waking, or was woken and died before it took it: the wakeup is passed
-    // on.
+    // The owner died between unlocking and waking, or it was woken and died before it locked: another waiter
+    // gets the wakeup.
     if (pending && !pi && (seen & FUTEX_TID_MASK) === 0) {
       wakeKey(context, backing, index, 1, MATCH_ANY)
       return true
@@ -223,7 +219,7 @@ function markDead(
     if (holderOf(seen) !== tid) return true
     const dead = (seen & FUTEX_WAITERS) | FUTEX_OWNER_DIED
     if (Atomics.compareExchange(words, index, seen, dead) !== seen) continue
-    // Those who wait for a pi lock get it with the owner's other pi locks (exit.ts).
+    // The waiters of a PI lock get it with the owner's other PI locks (exit.ts).
     if (!pi && (seen & FUTEX_WAITERS) !== 0) wakeKey(context, backing, index, 1, MATCH_ANY)
     return true
   }

@@ -5,29 +5,26 @@ import { type LockOwner, NO_LIST } from '../core/owner.ts'
 import { pairAt, pairIndex, prepareRobustList } from './robust.ts'
 
 /**
- * An owner's own side of its robust list: plain stores, in an order that leaves a list which can be followed
- * at every step. Only `next` pointers are followed after a death; `prev`, which is the pair after it and lets
- * an entry be taken out without a search, is nobody else's business.
+ * The owner's side of its robust list: plain stores, in an order that leaves a valid list at every step. After
+ * a death only the `next` pointers are followed; `prev`, the pair after it, is for the owner alone, which
+ * removes an entry without a search.
  *
- * The lock that was taken last is not on the list at all: it stays pending, which finds it just as well,
- * until another is taken, or one of the others let go. So a lock that is taken and let go with none in
- * between costs two stores.
+ * The last lock that the owner took is not on the list: it stays pending, where a walk finds it as well, until
+ * the owner locks another or unlocks one of the others. So a lock and unlock with none in between costs two
+ * stores.
  *
  *   held by the owner      pending    on the list
  *   nothing                0          nothing
  *   A                      A          nothing
  *   A, then B              B          A
- *   B, once A is let go    0          B: it was put there so that A could be pending while it was let go
+ *   B, after A's unlock    0          B: it was put there so that A could be pending during its unlock
  *
- * So what is pending is not on the list, and is held, but for the time in which it is being taken.
- * `owner.last` says the same to the fast path, which need not read what it has written.
+ * So a pending lock is not on the list, and is held, except while it is being locked. `owner.last` says the same
+ * to the fast path, which then need not read the pending word.
  */
 const PREV = 1
 
-/**
- * Nothing is pending any more: what was, a lock that is held, is on the list. An owner that has no list yet
- * gets one.
- */
+/** Puts the pending lock, which is held, on the list. An owner without a list gets one. */
 export function makeRoom(context: FutexContext, owner: LockOwner): void {
   if (owner.headPairs === NO_LIST) prepareRobustList(context, owner, FUTEX_OFFSET)
   const held = owner.pending[0]
@@ -35,13 +32,13 @@ export function makeRoom(context: FutexContext, owner: LockOwner): void {
   clearPending(owner)
 }
 
-/** The lock was not had, or has been let go. */
+/** The owner did not get the pending lock, or has unlocked it. */
 export function clearPending(owner: LockOwner): void {
   owner.pending[0] = 0
   owner.last = null
 }
 
-/** A lock that is held, and not the pending one, is about to be let go: it is pending, and off the list. */
+/** Before the unlock of a lock that is not pending: makes it pending, and removes it from the list. */
 export function unlinkEntry(context: FutexContext, owner: LockOwner, entry: number): void {
   makeRoom(context, owner)
   const { headPairs, headNext, head } = owner
@@ -55,7 +52,7 @@ export function unlinkEntry(context: FutexContext, owner: LockOwner, entry: numb
   if (next !== head) pairOf(context, next)[pairIndex(next) + PREV] = prev
 }
 
-/** Puts the entry of a lock that is held first on the list. It is pending still. */
+/** Puts the entry of a held lock first on the list. It is still pending. */
 function linkEntry(context: FutexContext, owner: LockOwner, entry: number): void {
   const { headPairs, headNext, head } = owner
   const pairs = pairOf(context, entry)

@@ -29,25 +29,25 @@ import {
 import { type FutexView, joinBuffer, knownOf, lockWordOf, sharedIn, valueIn, wordOf } from './futexword.ts'
 
 /**
- * Futexes on any shared memory, for tasks, threads and promises alike, with nothing to set up. Three verbs
- * for what waits: plain in a task, `…Sync` on a thread, `…Async` anywhere.
+ * Futexes on any shared memory, for tasks, threads and promises, without setup. Calls that wait have three
+ * verbs: plain in a task, `…Sync` on a thread, `…Async` anywhere.
  */
 
-/** What a blocking call gives: the value itself in a 'use task' function, through `yield*` in a generator. */
+/** The result of a blocking call: the value itself in a 'use task' function, through `yield*` in a generator. */
 type Blocks<T> = Generator<number, T, unknown> & T
 
 export interface FutexRequeueOptions {
-  /** How many to wake: 1, unless it is given. */
+  /** How many to wake; the default is 1. */
   readonly wake?: number | undefined
-  /** How many to move at the most: all, unless it is given. */
+  /** How many to move at most; the default is all. */
   readonly move?: number | undefined
   /** The flags of futex2, for both words. */
   readonly flags?: number | undefined
 }
 
-/** Of CMP_REQUEUE_PI, where the first waiter is always given the lock or moved. */
+/** For CMP_REQUEUE_PI, where the first waiter always gets the lock or is moved. */
 export interface FutexMoveOptions {
-  /** How many to move besides the first: all, unless it is given. */
+  /** How many to move in addition to the first; the default is all. */
   readonly move?: number | undefined
 }
 
@@ -84,13 +84,10 @@ function count(value: number, what: string, name = 'count'): number {
   return Math.min(0x7fff_ffff, Math.trunc(value))
 }
 
-/** 12 bits, which Linux extends by their sign: 0xfff and -1 are the same. */
+/** 12 bits, which Linux sign-extends: 0xfff and -1 are the same. */
 const ARGUMENT = [-0x800, 0xfff] as const
 
-/**
- * A part of what `wakeOp` encodes. Linux's macro cuts off what does not fit, and does something else without
- * a word.
- */
+/** Checks an argument of `wakeOp`. Linux's macro silently cuts off the bits that do not fit. */
 function field(value: number, name: string, least: number, most: number): void {
   if (Number.isInteger(value) && value >= least && value <= most) return
   throw new FutexError(
@@ -109,12 +106,9 @@ function countedOrNot(result: number, what: string): number | 'not-equal' {
   return result === -EAGAIN ? 'not-equal' : counted(result, what)
 }
 
-/**
- * Every futex operation of Linux on shared memory. In a task, what waits is a plain call, or `yield*` in a
- * generator.
- */
+/** Every futex operation of Linux on shared memory. In a task, a wait is a plain call, or `yield*` in a generator. */
 export const futex = {
-  /** Waits while the word is `value`, until a wake. */
+  /** Waits for a wake, if the word is `value`. */
   wait: blocking(
     'futex.wait',
     function* (view: FutexView, index: number, value: number | bigint, options: FutexWaitOptions = {}) {
@@ -154,10 +148,7 @@ export const futex = {
     return said(result, 'futex.wait', options.signal)
   },
 
-  /**
-   * futex_waitv: waits at all of the words; gives the index of the one that was woken, 'not-equal' or
-   * 'timed-out'.
-   */
+  /** futex_waitv: waits at all of the words; returns the index of the woken one, 'not-equal' or 'timed-out'. */
   waitv: blocking(
     'futex.waitv',
     function* (entries: readonly FutexWaitEntry[], options: FutexWaitOptions = {}) {
@@ -182,7 +173,7 @@ export const futex = {
     return result >= 0 ? result : said(result, 'futex.waitv', options.signal)
   },
 
-  /** Wakes up to `limit` of the waiters; how many. */
+  /** Wakes up to `limit` waiters; returns how many. */
   wake(view: FutexView, index: number, limit = 1, options: FutexWakeOptions = {}): number {
     const here = ambient()
     const shared = sharedIn(view, 'futex.wake', options.flags)
@@ -194,7 +185,7 @@ export const futex = {
     return most === 0 ? 0 : counted(wake(here.futexes.context, word, shared, most, bitset | 0), 'futex.wake')
   },
 
-  /** Wakes some waiters of the first word, and moves others to the second; how many in all. */
+  /** Wakes some waiters of the first word, and moves others to the second; returns how many in all. */
   requeue(
     view: FutexView,
     index: number,
@@ -218,8 +209,8 @@ export const futex = {
   },
 
   /**
-   * futex_requeue of futex2: as `cmpRequeue`, with both words and their flags as entries of a vector; the
-   * first one's value is what its word must hold. As on Linux both have the same flags.
+   * futex_requeue of futex2: as `cmpRequeue`, with both words and their flags as entries of a vector. The first
+   * word must hold the value of its entry. As on Linux both have the same flags.
    */
   requeuev(
     entries: readonly [FutexWaitEntry, Omit<FutexWaitEntry, 'value'>],
@@ -238,7 +229,7 @@ export const futex = {
     return moveWaiters(what, from.view, from.index, to.view, to.index, both, from.value)
   },
 
-  /** Changes the second word, wakes at the first, and at the second if what it held compares so. */
+  /** Changes the second word, wakes at the first, and at the second if its old value satisfies the comparison. */
   wakeOp(
     view: FutexLockView,
     index: number,
@@ -266,10 +257,7 @@ export const futex = {
     return counted(wakeOp(here.futexes.context, first, second, shared, most, mostSecond, encoded), what)
   },
 
-  /**
-   * Takes the lock that the word is, lending its priority to the holder while it waits. False: the time was
-   * over.
-   */
+  /** Locks the word. While it waits, it lends its priority to the holder. False: the time is over. */
   lockPi: blocking(
     'futex.lockPi',
     function* (view: FutexLockView, index: number, options: FutexWaitOptions = {}) {
@@ -283,7 +271,7 @@ export const futex = {
     return locked(lockOnThread('futex.lockPi', lockOf(view, index, options)), 'futex.lockPi')
   },
 
-  /** An owner that `unlockPi` is given, as async code has no identity of its own; null: the time was over. */
+  /** Returns an owner for `unlockPi`, because async code has no identity of its own; null: the time is over. */
   async lockPiAsync(
     view: FutexLockView,
     index: number,
@@ -293,23 +281,20 @@ export const futex = {
     return locked(result, 'futex.lockPi', options.signal) ? owner : null
   },
 
-  /** False: another holds it. */
+  /** False: another owner holds it. */
   tryLockPi(view: FutexLockView, index: number): boolean {
     return tryLock(view, index)
   },
 
-  /**
-   * Only its holder may: the best of the waiters has it then. `owner`: what `lockPiAsync` or
-   * `waitRequeuePiAsync` gave.
-   */
+  /** The holder unlocks; the waiter of the best priority gets the lock. `owner`: from `lockPiAsync` or `waitRequeuePiAsync`. */
   unlockPi(view: FutexLockView, index: number, owner?: LockOwner): void {
     unlock(view, index, owner)
   },
 
   /**
-   * A condition's wait: waits while the word is `value`, until `cmpRequeuePi` gives it the lock, or moves it
-   * there and the lock comes to it. 'ok': it holds the lock. 'not-equal' and 'timed-out': it does not. The
-   * caller has unlocked the lock before.
+   * A condition's wait: waits, if the word is `value`, until `cmpRequeuePi` gives it the lock, or moves it to the
+   * lock and an unlocker gives it. 'ok': it holds the lock. 'not-equal' and 'timed-out': it does not. The caller
+   * has unlocked the lock before.
    */
   waitRequeuePi: blocking(
     'futex.waitRequeuePi',
@@ -346,7 +331,7 @@ export const futex = {
     return said(lockOnThread('futex.waitRequeuePi', begin), 'futex.waitRequeuePi')
   },
 
-  /** An owner that holds the lock and that `unlockPi` is given; or 'not-equal', or 'timed-out'. */
+  /** Returns the owner that holds the lock, for `unlockPi`; or 'not-equal', or 'timed-out'. */
   async waitRequeuePiAsync(
     view: FutexLockView,
     index: number,
@@ -362,9 +347,9 @@ export const futex = {
   },
 
   /**
-   * A condition's signal: if the word is `expected`, the first waiter gets the lock or, if that is held,
-   * waits for it with the others, each lending its priority. How many; or 'not-equal', and nothing happens.
-   * All of them wait by `waitRequeuePi` for this very lock: else EINVAL.
+   * A condition's signal: if the word is `expected`, the first waiter gets the lock. If the lock is held, it waits
+   * for it with the others, and each lends its priority. Returns how many; or 'not-equal', without a change.
+   * EINVAL unless all of them wait by `waitRequeuePi` for this lock.
    */
   cmpRequeuePi(
     view: FutexLockView,
@@ -379,15 +364,12 @@ export const futex = {
     return countedOrNot(result, what)
   },
 
-  /** The id by which threads without a kernel know the buffer: send it along, and call `join` there. */
+  /** The id of the buffer outside of a kernel: send it with the buffer, and call `join` in the receiver. */
   idOf(buffer: SharedArrayBuffer): number {
     return knownOf(ambient(), buffer).id
   },
 
-  /**
-   * This thread knows the buffer by that id. Before it first uses it, and where there is no kernel, which
-   * needs none.
-   */
+  /** Gives the buffer this id on this thread, before its first use here. A kernel needs no such call. */
   join(buffer: SharedArrayBuffer, id: number): void {
     joinBuffer(buffer, id)
   },

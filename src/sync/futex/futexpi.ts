@@ -13,10 +13,10 @@ import { deadlineIn, type FutexWaitOptions } from './futexwait.ts'
 import { lockWordOf, valueIn } from './futexword.ts'
 import { refuseBlocking, refuseInTask } from '../wait/caller.ts'
 
-/** Words that are locks: the calls of `futex` that inherit priorities. */
+/** The calls of `futex` that inherit priorities, where words are locks. */
 export type FutexLockView = Int32Array | Uint32Array
 
-/** A call that begins a wait for a lock, for the owner that `who` names: a result, or a wait. */
+/** Begins a wait for a lock, for the owner in `who`: a result, or a wait. */
 export type BeginLock = (here: Ambient, who: WaiterOptions) => Prepared
 
 export function lockOf(
@@ -33,7 +33,7 @@ export function lockOf(
   }
 }
 
-/** A wait at a word, from which `moveToLockOf` moves the waiter to its lock. */
+/** Begins a wait at a word, from which `moveToLockOf` moves the waiter to its lock. */
 export function waitForLockOf(
   view: FutexLockView,
   index: number,
@@ -53,7 +53,7 @@ export function waitForLockOf(
   }
 }
 
-/** In a task: 0, and it holds the lock; or an error, negated. */
+/** In a task: 0, and the task holds the lock; or an error, negated. */
 export function* lockInTask(
   what: string,
   begin: BeginLock,
@@ -69,7 +69,7 @@ export function* lockInTask(
 
 resumable(lockInTask)
 
-/** The same for this thread, which blocks. */
+/** The same for this thread; blocks it. */
 export function lockOnThread(what: string, begin: BeginLock): number {
   refuseInTask(what)
   const here = ambient()
@@ -79,10 +79,7 @@ export function lockOnThread(what: string, begin: BeginLock): number {
   return here.futexes.blockFor(prepared)
 }
 
-/**
- * The same for async code, whose owner is made here: the caller has it if the result is 0, and `unlockPi`
- * closes it.
- */
+/** The same for async code, with a new owner. If the result is 0 the caller keeps the owner, and `unlockPi` closes it. */
 export async function lockAsPromise(
   begin: BeginLock,
   signal: AbortSignal | undefined,
@@ -100,7 +97,7 @@ export async function lockAsPromise(
   }
 }
 
-/** Whether the lock is held now; false: the time was over. */
+/** Whether the caller has the lock; false: the time is over. */
 export function locked(result: number, what: string, signal?: AbortSignal | undefined): boolean {
   if (result === 0) return true
   if (result === -ETIMEDOUT) return false
@@ -108,12 +105,12 @@ export function locked(result: number, what: string, signal?: AbortSignal | unde
   throw new FutexError(-result, what)
 }
 
-/** What a task or the thread is as an owner of locks. */
+/** The owner of the running task, or of the thread. */
 function ownerHere(here: Ambient): LockOwner {
   return currentTask()?.owner ?? here.futexes.self
 }
 
-/** False: another holds it. */
+/** False: another owner holds it. */
 export function tryLock(view: FutexLockView, index: number): boolean {
   const here = ambient()
   const result = lockOf(view, index, {}, true)(here, threadWaiter(undefined, ownerHere(here))) as number
@@ -129,10 +126,7 @@ export function unlock(view: FutexLockView, index: number, owner: LockOwner | un
   if (owner !== undefined) here.futexes.closeOwner(owner)
 }
 
-/**
- * Gives the lock to the first waiter, if it is free, and moves up to `move` others to it: how many in all, or
- * an error, negated.
- */
+/** Gives a free lock to the first waiter, and moves up to `move` others to it. Returns how many in all, or an error, negated. */
 export function moveToLockOf(
   view: FutexLockView,
   index: number,
@@ -148,7 +142,7 @@ export function moveToLockOf(
   return requeuePi(here.futexes.context, from, lock, true, move, valueIn(view, what, expected))
 }
 
-/** A thread that may not block leaves the queue again, and is told so. */
+/** Throws on a thread that must not block, after its waiter has left the queue. */
 function refuseToSleep(here: Ambient, what: string, prepared: PreparedWait): void {
   if (here.futexes.mayBlock) return
   finishCall(here.futexes.context, prepared, finishWait(here.futexes.context, prepared.waiters, -EINTR))

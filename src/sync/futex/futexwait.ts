@@ -21,11 +21,11 @@ import { refuseBlocking, refuseInTask } from '../wait/caller.ts'
 export interface FutexWaitOptions {
   /** Milliseconds. */
   readonly timeout?: number | undefined
-  /** A moment of the wall clock, which the wait follows when it is set. */
+  /** A moment of the wall clock. When that clock is set, the wait follows it. */
   readonly until?: Date | number | undefined
-  /** Ends the wait by throwing the signal's reason. A thread that blocks looks at it only before it does. */
+  /** Ends the wait by throwing the signal's reason. A thread that blocks checks it only before it blocks. */
   readonly signal?: AbortSignal | undefined
-  /** Which wakes wake it: those whose bitset has a bit in common. */
+  /** A wake wakes it if the two bitsets have a bit in common. */
   readonly bitset?: number | undefined
   /** The flags of futex2: FUTEX2_PRIVATE, and the size, if it is given, must be that of the view. */
   readonly flags?: number | undefined
@@ -48,7 +48,7 @@ const waitOptions: Known<FutexWaitOptions> = {
   flags: true,
 }
 
-/** The end of a wait by this domain's clock, or Infinity. */
+/** The deadline of a wait by this domain's clock, or Infinity. */
 export function deadlineIn({ now }: FutexContext, what: string, options: FutexWaitOptions): number {
   refuseUnknown(`the options of ${what}`, options, waitOptions)
   const { timeout, until } = options
@@ -82,22 +82,19 @@ function prepare(
     try {
       queued = queueOne(context, words[at], shared[at], values[at], bitset | 0, who, waiters)
     } catch (full) {
-      // Left on their queues, the waiters before it would be woken in the place of others.
+      // The waiters before it leave their queues: they would take wakeups from other waiters.
       const woken = takeBack(context, waiters, -EAGAIN)
       if (woken < 0) throw full
       return woken
     }
-    // Another of the words may have been woken meanwhile: then that is the answer.
+    // Another of the words may have been woken meanwhile: that is the result then.
     if (queued < 0) return takeBack(context, waiters, queued)
     waiters.push(queued)
   }
   return { waiters, deadline, vector: true }
 }
 
-/**
- * A waiter on the word's queue, or an error, negated. A word that has changed already costs no lock and no
- * waiter.
- */
+/** Queues a waiter; returns it, or an error, negated. A word that has changed already costs no lock and no waiter. */
 function queueOne(
   context: FutexContext,
   word: FutexWord,
@@ -117,15 +114,12 @@ function takeBack(context: FutexContext, waiters: readonly number[], error: numb
   return result
 }
 
-/**
- * The index of what was woken, or an error, negated. A death on the way counts as a wake, which may be for
- * nothing.
- */
+/** The index of the woken word, or an error, negated. After a death the wait ends with a spurious wakeup. */
 function done(result: number): number {
   return result === RESTART ? 0 : result
 }
 
-/** What the caller of a wait gets. */
+/** The result of a wait for its caller. */
 export function said(result: number, what: string, signal?: AbortSignal | undefined): WaitResult {
   if (result >= 0) return 'ok'
   if (result === -EAGAIN) return 'not-equal'

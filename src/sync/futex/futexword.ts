@@ -15,17 +15,13 @@ import { here } from '../../kernel/cpu/here.ts'
  *   owner of the futex   -(FIRST_KEY + 8 * id + PRIVATE_KEY + size)       ids of objects are below FIRST_KEY
  *   index                the word's number from the start of the buffer, in words of its size
  *
- * A call with FUTEX2_PRIVATE has another key than one without: as on Linux, the two do not meet. Without a
- * kernel a thread gives a buffer an id of its own; another thread that has the buffer joins with
- * `futex.join(buffer, id)`.
+ * A call with FUTEX2_PRIVATE has another key than one without: as on Linux, the two do not meet. Outside of a
+ * kernel a thread gives a buffer an id; another thread that has the buffer joins with `futex.join(buffer, id)`.
  */
 const FIRST_KEY = 0x4000_0000
 const PRIVATE_KEY = 4
 
-/**
- * A view of shared memory: words of 8, 16, 32 or 64 bits, as futex2 has them. Inheritance and wakeOp have
- * words of 32.
- */
+/** A view of shared memory: words of 8, 16, 32 or 64 bits, as in futex2. Inheritance and wakeOp need words of 32 bits. */
 export type FutexView =
   | Int8Array
   | Uint8Array
@@ -41,10 +37,7 @@ interface Known {
   readonly mapped: (SharedMemory | undefined)[]
 }
 
-/**
- * A buffer as words of one size: what calls need of a mapping. It exists for as long as a thread has the
- * buffer.
- */
+/** A buffer as words of one size, in place of a mapping. It exists as long as a thread has the buffer. */
 class SharedMemory {
   readonly i32: Int32Array
   readonly mapping: number
@@ -83,7 +76,7 @@ function knownIn(futexes: Futexes): WeakMap<SharedArrayBuffer, Known> {
   return known
 }
 
-/** How this thread knows the buffer; the first call gives it an id. */
+/** The id of the buffer on this thread; the first call creates it. */
 export function knownOf({ futexes }: Ambient, buffer: SharedArrayBuffer): Known {
   const known = knownIn(futexes)
   let found = known.get(buffer)
@@ -115,7 +108,7 @@ function hasNoIntegers(view: ArrayBufferView): boolean {
 
 const arrays = [Uint8Array, Uint16Array, Int32Array, BigInt64Array] as const
 
-/** The word that a call names. Throws EFAULT with the argument that is wrong. */
+/** The word that a call names. Throws EFAULT, with the wrong argument. */
 export function wordOf(here: Ambient, what: string, view: FutexView, index: number): FutexWord {
   if (!ArrayBuffer.isView(view) || !(view.buffer instanceof SharedArrayBuffer)) {
     throw new FutexError(EFAULT, what, 'view: not a typed array over a SharedArrayBuffer')
@@ -138,7 +131,7 @@ export function wordOf(here: Ambient, what: string, view: FutexView, index: numb
   return mapped.word(here.futexes.context, (view.byteOffset >> size) + index)
 }
 
-/** The word that a call names, where only words of 32 bits will do: else EINVAL. */
+/** The word that a call names, which must have 32 bits: else EINVAL. */
 export function lockWordOf(here: Ambient, what: string, view: FutexView, index: number): FutexWord {
   const word = wordOf(here, what, view, index)
   if (sizeOf(view) !== 2)
@@ -150,10 +143,7 @@ export function lockWordOf(here: Ambient, what: string, view: FutexView, index: 
   return word
 }
 
-/**
- * The value as the words of this size hold it. EINVAL, as on Linux, for a value that such a word cannot hold,
- * and for a number where the view has bigints.
- */
+/** The value as a word of this size holds it. EINVAL, as on Linux, for a value that does not fit, and for a number where the view has bigints. */
 export function valueIn(view: FutexView, what: string, value: number | bigint): number {
   const isBig = view instanceof BigInt64Array || view instanceof BigUint64Array
   const bits = 8 * view.BYTES_PER_ELEMENT
@@ -174,7 +164,7 @@ export function valueIn(view: FutexView, what: string, value: number | bigint): 
 
 /**
  * The flags of futex2: FUTEX2_PRIVATE and a size, which must be that of the view. Undefined: the view's size,
- * and not private. Returns whether the call is shared. Called before the word is looked for, as Linux does.
+ * and not private. Returns whether the call is shared. As on Linux, called before the word is looked up.
  */
 export function sharedIn(view: FutexView, what: string, flags: number | undefined): boolean {
   if (flags === undefined) return true
@@ -191,7 +181,7 @@ export function sharedIn(view: FutexView, what: string, flags: number | undefine
   return (flags & FUTEX2_PRIVATE) === 0
 }
 
-/** This thread knows the buffer by that id from now on. */
+/** The buffer has this id on this thread from now on. */
 export function joinBuffer(buffer: SharedArrayBuffer, id: number): void {
   const { futexes } = ambient()
   if (!(buffer instanceof SharedArrayBuffer))
@@ -200,8 +190,12 @@ export function joinBuffer(buffer: SharedArrayBuffer, id: number): void {
     throw new FutexError(EINVAL, 'futex.join', `id: ${String(id)} is not an id that futex.idOf gives`)
   const known = knownIn(futexes)
   const before = known.get(buffer)?.id ?? id
-  if (here.view !== null || before !== id) {
-    throw new FutexError(EINVAL, 'futex.join', 'buffer: this thread knows it by another id already')
+  if (currentView() !== null || before !== id) {
+    throw new FutexError(
+      EINVAL,
+      'futex.join',
+      'buffer: it has another id on this thread already; call join before its first use',
+    )
   }
   known.set(buffer, known.get(buffer) ?? { id, mapped: [] })
 }
