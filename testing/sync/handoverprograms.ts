@@ -1,7 +1,7 @@
 import { assert } from '../../src/arena/assert.ts'
 import type { Setup } from '../../src/checker/check.ts'
 import type { FutexContext } from '../../src/futex/core/context.ts'
-import { HEAP_VALUE } from '../../src/futex/core/records.ts'
+import { HEAP_HANDOVER } from '../../src/futex/core/records.ts'
 import type { PayloadCodec } from '../../src/payload/codec.ts'
 import { CheckedThreads } from './checksetup.ts'
 import { VALUE_WORDS, type Words } from '../../src/sync/wait/value.ts'
@@ -17,7 +17,7 @@ const DOMAIN = 2
 function valueOf(block: number): Words {
   const buffer = new ArrayBuffer(VALUE_WORDS * 4)
   const words = { i32: new Int32Array(buffer), f64: new Float64Array(buffer) }
-  words.i32[0] = block === 0 ? 0 : HEAP_VALUE
+  words.i32[0] = block === 0 ? 0 : HEAP_HANDOVER
   words.i32[1] = block
   return words
 }

@@ -73,7 +73,7 @@ export const FREE_FUTEX = 8
 export const ALIVE = 1
 export const DEAD = 2
 
-const VALUE_WORDS = 4
+const HANDOVER_WORDS = 4
 
 /**
  * One wait at one futex. Its `queue` word is its state, and every thread decides the wait by writing this
@@ -107,7 +107,7 @@ export const Waiter: Layout<
   | 'target'
   | 'targetIndex'
   | 'claim'
-  | 'value'
+  | 'handover'
 > = record('waiter', {
   links: words(ListNode.words),
   queue: word,
@@ -139,11 +139,11 @@ export const Waiter: Layout<
   /** For a sleeper with several waiters: which of them was served, from 1; 0: none yet. */
   claim: word,
   /**
-   * What is handed over to it or by it, in the words of who walks the queue. Its first word is 0 while
-   * nothing is, and in a free record: HEAP_VALUE there says that the second names a block of the kernel's
-   * heap, which is the waiter's.
+   * Values that are handed over to the waiter or by it; the walker of the queue defines them. The first word
+   * is 0 while there are none, and in a free record. HEAP_HANDOVER there says that the second word is a block
+   * of the kernel's heap, which the waiter owns.
    */
-  value: words(VALUE_WORDS),
+  handover: words(HANDOVER_WORDS),
 })
 
 /** `since` of a waiter that gets the lock at the next unlock. */
@@ -158,8 +158,8 @@ export const PI_REQUEUE = 2
 /** It was made the owner by a thread that cannot access the word: the new owner writes the word. */
 export const PI_UNWRITTEN = 3
 
-/** The first word of a value that owns a block of the kernel's heap. */
-export const HEAP_VALUE = 9
+/** The first word of a handover that owns a block of the kernel's heap. */
+export const HEAP_HANDOVER = 9
 
 export const QUEUE_NONE = 0
 export const QUEUE_WOKEN = -1
@@ -256,7 +256,7 @@ export const Owner: Layout<
   /** A head for owners that do not bring their own. */
   head: { words: 6, align: 2, ownLine: false },
   /**
-   * Of one that has waited for long for a lock (sync/debug/holderwatch.ts): the TID of the lock's holder, when
+   * For an owner that has waited long for a lock (sync/debug/longwait.ts): the TID of the lock's holder, when
    * that was read, and since when it waits.
    */
   wants: word,

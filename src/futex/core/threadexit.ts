@@ -3,7 +3,7 @@ import { endOwner } from '../recovery/exit.ts'
 import { takeOff, wakeAll } from './queue.ts'
 import { isMoving, Owner, OWNER_ALIVE, Waiter } from './records.ts'
 import { wakeOrphans } from '../recovery/recover.ts'
-import { freeWaiter, giveUpValue } from '../operations/waitwake.ts'
+import { freeWaiter, giveUpHandover } from '../operations/waitwake.ts'
 
 /**
  * A thread ends in good order, with promises of its own still waiting that nobody will hear of any more, and
@@ -17,7 +17,7 @@ export function leaveFutexes(context: FutexContext): void {
     if (layout.waiters.allocatedBy(i32, waiter) !== thread.id) continue
     const queue = Atomics.load(i32, waiter + Waiter.queue)
     if (queue > 0 || isMoving(queue)) takeOff(context, waiter)
-    giveUpValue(context, waiter)
+    giveUpHandover(context, waiter)
     freeWaiter(context, waiter)
   }
   for (let owner = layout.owners.after(i32, 0); owner !== 0; owner = layout.owners.after(i32, owner)) {

@@ -1,7 +1,7 @@
 import type { FutexContext } from '../core/context.ts'
 import { EAGAIN, EFAULT, EINVAL } from '../core/errno.ts'
 import { enqueue, wakeAll, walkQueue } from '../core/queue.ts'
-import { Bucket, HEAP_VALUE, QUEUE_NONE, Waiter } from '../core/records.ts'
+import { Bucket, HEAP_HANDOVER, QUEUE_NONE, Waiter } from '../core/records.ts'
 import type { FutexWord } from '../core/space.ts'
 import type { LockOwner } from '../core/owner.ts'
 import { bucketOf, lockFutex, lockOrCreateFutex, unlockFutex } from '../core/table.ts'
@@ -75,14 +75,14 @@ export function freeWaiters(context: FutexContext, waiters: readonly number[]): 
  * The waiter leaves without its sleeper: this thread frees the block that the waiter sent or received
  * (`context.orphanedBlocks`).
  */
-export function giveUpValue({ i32, leftBlocks }: FutexContext, waiter: number): void {
-  if (i32[waiter + Waiter.value] === HEAP_VALUE && i32[waiter + Waiter.value + 1] > 0)
-    leftBlocks.push(i32[waiter + Waiter.value + 1])
+export function giveUpHandover({ i32, orphanedBlocks }: FutexContext, waiter: number): void {
+  if (i32[waiter + Waiter.handover] === HEAP_HANDOVER && i32[waiter + Waiter.handover + 1] > 0)
+    orphanedBlocks.push(i32[waiter + Waiter.handover + 1])
 }
 
-/** The caller has taken the value out. */
+/** The block of its handover, if any, belongs to another by now. */
 export function freeWaiter({ i32, layout }: FutexContext, waiter: number): void {
-  i32[waiter + Waiter.value] = 0
+  i32[waiter + Waiter.handover] = 0
   layout.waiters.free(i32, waiter)
 }
 

@@ -28,7 +28,7 @@ import {
 import { restartObjects } from './restartobjects.ts'
 import { signalLater } from '../core/signal.ts'
 import { retire, unlockFutexUnlessDead } from '../core/table.ts'
-import { freeWaiter, giveUpValue, MATCH_ANY, wakeKey } from '../operations/waitwake.ts'
+import { freeWaiter, giveUpHandover, MATCH_ANY, wakeKey } from '../operations/waitwake.ts'
 
 /**
  * Recovery after a thread has died at any step of any call: its locks are broken and the data that they
@@ -318,7 +318,7 @@ function settleWaiter(context: FutexContext, waiter: number, dead: number): void
     signalLater(context, Atomics.load(i32, waiter + Waiter.sleeper))
   }
   if (own) {
-    giveUpValue(context, waiter)
+    giveUpHandover(context, waiter)
     freeWaiter(context, waiter)
   }
 }

@@ -125,7 +125,7 @@ export class WordMutex implements OwnedLock {
   lockSync(owner: LockOwner, timeout: number = Infinity, long: LongWait | null = null): number {
     const fast = this.lockFast(owner)
     if (fast <= 0) return fast
-    if (this.pi && takeLeft(this.fx.context, owner, this.word)) return this.finish(owner, 0)
+    if (this.pi && takePendingLock(this.fx.context, owner, this.word)) return this.finish(owner, 0)
     return this.lockContended(owner, timeout, long)
   }
 
@@ -181,7 +181,7 @@ export class WordMutex implements OwnedLock {
   private had(owner: LockOwner, result: number, begun: number): number {
     const finished = this.finish(owner, result)
     if (!this.quiet && (finished === 0 || finished === -EOWNERDEAD))
-      tellAcquired(this.fx.context, this.tag, begun)
+      recordAcquired(this.fx.context, this.tag, begun)
     return finished
   }
 
@@ -195,7 +195,7 @@ export class WordMutex implements OwnedLock {
     const fast = this.lockFast(owner)
     if (fast <= 0) return fast
     const { fx } = this
-    if (this.pi && takeLeft(fx.context, owner, this.word)) return this.finish(owner, 0)
+    if (this.pi && takePendingLock(fx.context, owner, this.word)) return this.finish(owner, 0)
     const who = promiseWaiter(fx.context.i32[owner.record + Owner.basePriority], owner)
     const deadline = this.deadlineOf(timeout)
     const begun = this.contends()
@@ -228,7 +228,7 @@ export class WordMutex implements OwnedLock {
     const { owner } = parking
     const fast = this.lockFast(owner)
     if (fast <= 0) return fast
-    if (this.pi && takeLeft(parking.context(), owner, this.word)) return this.finish(owner, 0)
+    if (this.pi && takePendingLock(parking.context(), owner, this.word)) return this.finish(owner, 0)
     const who = taskWaiter(parking, owner)
     const deadline = this.deadlineOf(timeout)
     const begun = this.contends()

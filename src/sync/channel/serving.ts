@@ -37,7 +37,7 @@ export class Handing extends Serving {
   }
 
   protected hand(i32: Int32Array, waiter: number): void {
-    copyValue(this.from, this.at, i32, waiter + Waiter.value)
+    copyValue(this.from, this.at, i32, waiter + Waiter.handover)
   }
 }
 
@@ -57,9 +57,9 @@ export class Fetching extends Serving {
 
   protected hand(i32: Int32Array, waiter: number): void {
     const { pipe, context } = this
-    const block = pipe.takes(context, i32, waiter + Waiter.value)
-    copyValue(i32, waiter + Waiter.value, this.to, this.at)
-    i32[waiter + Waiter.value] = TAKEN // (H)
+    const block = pipe.takes(context, i32, waiter + Waiter.handover)
+    copyValue(i32, waiter + Waiter.handover, this.to, this.at)
+    i32[waiter + Waiter.handover] = TAKEN // (H)
     pipe.taken(context, block)
   }
 }
@@ -87,6 +87,6 @@ export class Closing extends Serving {
   }
 
   protected hand(i32: Int32Array, waiter: number): void {
-    i32[waiter + Waiter.value] = CLOSED
+    i32[waiter + Waiter.handover] = CLOSED
   }
 }

@@ -142,7 +142,7 @@ export class CasesWait implements Wait {
 
   private queueAt(context: FutexContext, index: number, waiter: number): void {
     const { pipe, sends } = this.cases[index]
-    const slot = waiter + Waiter.value
+    const slot = waiter + Waiter.handover
     if (sends) {
       copyValue(this.staged.i32, index * VALUE_WORDS, context.i32, slot)
       publishValue(this.arena(context), slot, pipe.codec)
@@ -156,12 +156,12 @@ export class CasesWait implements Wait {
   takeBack(context: FutexContext, waiters: readonly number[]): void {
     this.cases.forEach(({ sends, pipe }, index) => {
       if (sends && waiters[index] !== undefined && isUnsent(context.i32, waiters[index]))
-        takeValue(this.arena(context), waiters[index] + Waiter.value, pipe.codec, context.thread)
+        takeValue(this.arena(context), waiters[index] + Waiter.handover, pipe.codec, context.thread)
     })
   }
 
   woken(context: FutexContext, waiters: readonly number[], at: number): boolean {
-    const slot = waiters[at] + Waiter.value
+    const slot = waiters[at] + Waiter.handover
     this.index = at
     this.closed = context.i32[slot] === CLOSED
     const { sends, pipe } = this.cases[at]
@@ -179,7 +179,7 @@ export class CasesWait implements Wait {
     const { pipe, sends } = this.cases[claimed]
     pipe.lock(context)
     pipe.unlock(context)
-    const said = i32[waiters[claimed] + Waiter.value]
+    const said = i32[waiters[claimed] + Waiter.handover]
     const served = sends ? said === TAKEN || said === CLOSED : said !== NOTHING
     return served ? claimed : -1
   }
@@ -191,7 +191,7 @@ export class CasesWait implements Wait {
       this.dropUnsent(-1)
       return
     }
-    const slot = waiters[at] + Waiter.value
+    const slot = waiters[at] + Waiter.handover
     const { sends, pipe } = this.cases[at]
     const closed = context.i32[slot] === CLOSED
     if (!sends && !closed) {
@@ -229,6 +229,6 @@ export class CasesWait implements Wait {
 }
 
 function isUnsent(i32: Int32Array, waiter: number): boolean {
-  const said = i32[waiter + Waiter.value]
+  const said = i32[waiter + Waiter.handover]
   return said !== TAKEN && said !== CLOSED
 }

@@ -52,7 +52,7 @@ import { Closing, Fetching, Handing, Refilling, type Serving } from './serving.t
  * lock.
  *
  * A payload always has an owner: the thread that encoded it, or reads it (the block's header names the
- * thread); a waiter, whose payload the recovery frees when the sleeper died (`giveUpValue`); the ring; or, in
+ * thread); a waiter, whose payload the recovery frees when the sleeper died (`giveUpHandover`); the ring; or, in
  * transit between a thread and one of the others, the channel itself (`giving`, `taking`):
  *
  *   a thread gives                            a thread takes
@@ -102,7 +102,7 @@ export const PIPE_WOULD_WAIT = 1
 export const PIPE_ENDED = 2
 export type Outcome = typeof PIPE_DONE | typeof PIPE_WOULD_WAIT | typeof PIPE_ENDED
 
-assert(Waiter.value % 2 === 0, 'a number in a value is aligned')
+assert(Waiter.handover % 2 === 0, 'a number in a value is aligned')
 
 /** A value that is being put back. */
 const returnedWords = new ArrayBuffer(VALUE_WORDS * 4)
@@ -393,7 +393,7 @@ export class SharedPipe implements ObjectWords {
     for (let slot = Atomics.load(i32, at + HEAD); slot !== tail; slot = this.after(slot))
       if (blockIn(i32, this.slot(slot)) === block) return true
     for (let waiter = waiters.after(arena, 0); waiter !== 0; waiter = waiters.after(arena, waiter))
-      if (blockIn(arena, waiter + Waiter.value) === block) return true
+      if (blockIn(arena, waiter + Waiter.handover) === block) return true
     return false
   }
 
@@ -401,12 +401,12 @@ export class SharedPipe implements ObjectWords {
   refill(context: FutexContext, waiter: number, tail: number): void {
     const { i32, at } = this
     const { i32: arena } = context
-    const block = this.give(context, arena, waiter + Waiter.value)
+    const block = this.give(context, arena, waiter + Waiter.handover)
     i32[at + JOURNAL_TAIL] = tail
     i32[at + JOURNAL_ORDER] = arena[waiter + Waiter.order]
     i32[at + JOURNAL] = waiter // (A)
-    copyValue(arena, waiter + Waiter.value, i32, this.slot(tail)) // (B)
-    arena[waiter + Waiter.value] = TAKEN // (C)
+    copyValue(arena, waiter + Waiter.handover, i32, this.slot(tail)) // (B)
+    arena[waiter + Waiter.handover] = TAKEN // (C)
     Atomics.store(i32, at + TAIL, this.after(tail)) // (D)
     i32[at + JOURNAL] = 0 // (E)
     this.given(block)
@@ -420,7 +420,7 @@ export class SharedPipe implements ObjectWords {
     // If the sender died as well, its record may belong to another waiter now: the order differs.
     if (waiter !== 0 && arena[waiter + Waiter.order] === i32[at + JOURNAL_ORDER]) {
       const tail = i32[at + JOURNAL_TAIL]
-      if (i32[at + TAIL] === tail && arena[waiter + Waiter.value] === TAKEN)
+      if (i32[at + TAIL] === tail && arena[waiter + Waiter.handover] === TAKEN)
         Atomics.store(i32, at + TAIL, this.after(tail))
     }
     i32[at + JOURNAL] = 0

@@ -134,7 +134,7 @@ export class FutexLock implements LockCore {
     const { word } = this.here()
     i32[waiter + Waiter.target] = word.mapped.backing
     i32[waiter + Waiter.targetIndex] = word.index
-    i32[waiter + Waiter.who] = owner.record
+    i32[waiter + Waiter.lockOwner] = owner.record
     if (this.inherits) i32[waiter + Waiter.pi] = PI_REQUEUE
   }
 

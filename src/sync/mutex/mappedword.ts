@@ -2,7 +2,7 @@ import { ambient } from '../../futex/core/ambient.ts'
 import { domainTag } from '../../futex/core/domainwords.ts'
 import type { Futexes } from '../../futex/core/futexes.ts'
 import type { AddressSpace, FutexWord } from '../../futex/core/space.ts'
-import { awaitOwner } from '../../futex/recovery/gone.ts'
+import { awaitOwner } from '../../futex/recovery/awaitowner.ts'
 import { SyncError } from '../wait/errors.ts'
 import { type ObjectWords, viewOf } from '../wait/objectwords.ts'
 

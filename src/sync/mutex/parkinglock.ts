@@ -2,7 +2,7 @@ import { pause } from '../../arena/sync/pause.ts'
 import { ambient } from '../../futex/core/ambient.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { type Decision, STOP, WAKE } from '../../futex/core/decision.ts'
-import { tellAcquired, tellContended, tellReleased } from '../../futex/core/events.ts'
+import { recordAcquired, recordContended, recordReleased } from '../../futex/core/events.ts'
 import { findOwner, type LockOwner } from '../../futex/core/owner.ts'
 import { Waiter } from '../../futex/core/records.ts'
 import type { LongWait } from '../../futex/core/sleep.ts'
@@ -180,7 +180,7 @@ export class ParkingLock implements LockCore, ObjectWords {
   /** From [3], by the holder: to [1], [4], or to [3] with the waiter that demanded the lock. */
   release(context: FutexContext): void {
     const { i32, at, queue } = this
-    tellReleased(context, queue.objectId(context), this.heldSince)
+    recordReleased(context, queue.objectId(context), this.heldSince)
     this.heldSince = 0
     queue.lock(context)
     if (queue.isEmpty(context)) Atomics.store(i32, at, 0)
@@ -273,7 +273,7 @@ export class LockWait extends QueueWait {
 
   private acquired(context: FutexContext): void {
     this.lock.heldSince = context.now()
-    tellAcquired(context, this.queue.objectId(context), this.since)
+    recordAcquired(context, this.queue.objectId(context), this.since)
   }
 
   /** The dead thread had handed it the lock. */

@@ -96,7 +96,7 @@ const MET = 1
 /** Marks each waiter: the parties have met if the last one counts the meeting. */
 class Marking implements Decision {
   decide(i32: Int32Array, waiter: number): typeof SKIP {
-    i32[waiter + Waiter.value] = MET
+    i32[waiter + Waiter.handover] = MET
     return SKIP
   }
 }
@@ -121,7 +121,7 @@ export class ArrivalWait extends QueueWait {
     const meetings = Atomics.load(i32, at) & ~HAS_WAITERS
     this.last = arrived.count + 1 >= this.barrier.parties
     this.meetings = meetings
-    context.i32[waiter + Waiter.value] = 0
+    context.i32[waiter + Waiter.handover] = 0
     if (this.last) this.queue.walk(context, new Marking()) // (A)
     Atomics.store(i32, at, this.last ? (meetings + 1) & ~HAS_WAITERS : meetings | HAS_WAITERS) // (B)
     if (this.last) this.queue.walk(context, new WakeCount(Infinity)) // (C)
@@ -130,7 +130,7 @@ export class ArrivalWait extends QueueWait {
 
   /** The last to arrive died between (B) and (C): the waiters that (A) marked have met. */
   servedByDead({ i32 }: FutexContext, [waiter]: readonly number[]): number {
-    return i32[waiter + Waiter.value] === MET && this.barrier.meetings !== this.meetings ? 0 : -1
+    return i32[waiter + Waiter.handover] === MET && this.barrier.meetings !== this.meetings ? 0 : -1
   }
 }
 

@@ -19,8 +19,8 @@ import type { ParkingQueue } from './queue.ts'
  * waiter check again, or the waiter leaves by itself; it finds that extra names it, or GRANTED. Its record is
  * not freed before that, so (D) never writes into a record of another waiter.
  */
-const NEXT = Waiter.value
-const GRANTED = Waiter.value + 1
+const NEXT = Waiter.handover
+const GRANTED = Waiter.handover + 1
 
 /** The waiter is about to be queued. */
 export function expectGrant({ i32 }: FutexContext, waiter: number): void {

@@ -1,5 +1,5 @@
 import type { KernelThread } from '../../arena/sync/thread.ts'
-import { HEAP_VALUE } from '../../futex/core/records.ts'
+import { HEAP_HANDOVER } from '../../futex/core/records.ts'
 import { currentView } from '../../kernel/cpu/ambient.ts'
 import type { PayloadCodec } from '../../payload/codec.ts'
 
@@ -51,7 +51,7 @@ export function writeValue({ i32, f64 }: Words, at: number, value: unknown, code
       } else {
         const made = codec()
         i32[at + 1] = made.encode(value, 'value')
-        i32[at] = made === currentView()?.codec ? HEAP_VALUE : PAYLOAD
+        i32[at] = made === currentView()?.codec ? HEAP_HANDOVER : PAYLOAD
       }
   }
 }
@@ -76,7 +76,7 @@ export function takeValue({ i32 }: Words, at: number, codec: () => PayloadCodec,
 }
 
 function hasPayload(i32: Int32Array, at: number): boolean {
-  return i32[at] === HEAP_VALUE || i32[at] === PAYLOAD
+  return i32[at] === HEAP_HANDOVER || i32[at] === PAYLOAD
 }
 
 function hasBlock(i32: Int32Array, at: number): boolean {
@@ -100,7 +100,7 @@ export function readValue(
       return true
     case FALSE:
       return false
-    case HEAP_VALUE:
+    case HEAP_HANDOVER:
     case PAYLOAD: {
       const word = i32[at + 1]
       const made = codec()
