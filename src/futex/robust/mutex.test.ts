@@ -137,6 +137,6 @@ test('the bare fast path is one compare-exchange each way', () => {
 
 test('a robust mutex is given as many words as it takes, from an even one on', () => {
   const { fx, view } = futexes()
-  expect(() => new WordMutex(fx, fx.word(view, 9), ROBUST)).toThrow(/from an even one on; 9 of 256/)
+  expect(() => new WordMutex(fx, fx.word(view, 9), ROBUST)).toThrow(/from an even one on; word 9 of 256/)
   expect(() => new WordMutex(fx, fx.word(view, 252), ROBUST_PI)).toThrow(/takes 6 words/)
 })
