@@ -133,23 +133,10 @@ export class CheckedThreads {
   }
 
   private install(): void {
-    const ambients: Ambient[] = this.contexts.map((context, id) => ({
-      futexes: { context, self: this.owners[id] } as Ambient['futexes'],
-      tid: this.tids[id],
-      mayBlock: true,
-      currentTask: () => null,
-    }))
-    const here = (): Ambient => ambients.at(pending.current) as Ambient
-    setAmbient({
-      get futexes() {
-        return here().futexes
-      },
-      get tid() {
-        return here().tid
-      },
-      mayBlock: true,
-      currentTask: () => null,
-    })
+    const futexes = this.contexts.map(
+      (context, id) => ({ context, mayBlock: true, self: this.owners[id] }) as unknown as Futexes,
+    )
+    enterAsChecked(() => futexes.at(pending.current) as Futexes)
   }
 }
 

@@ -7,8 +7,8 @@ import { asyncOwnerOf } from '../wait/asyncowner.ts'
 
 /** What the caller is called in reports; `tid` is its own. */
 export function callerName(tid: number): string {
-  const view = currentView()
-  if (ambient().currentTask()?.tid === tid && view !== null) {
+  const view = here.view
+  if (currentTask()?.owner.tid === tid && view !== null) {
     const { name, id } = current()
     return name === '' ? `task ${id}` : `task '${name}' (${id})`
   }

@@ -190,7 +190,7 @@ export function joinBuffer(buffer: SharedArrayBuffer, id: number): void {
     throw new FutexError(EINVAL, 'futex.join', `id: ${String(id)} is not an id that futex.idOf gives`)
   const known = knownIn(futexes)
   const before = known.get(buffer)?.id ?? id
-  if (currentView() !== null || before !== id) {
+  if (here.view !== null || before !== id) {
     throw new FutexError(
       EINVAL,
       'futex.join',

@@ -4,8 +4,8 @@ import type { LockOwner } from '../../futex/core/owner.ts'
 import type { FutexWord } from '../../futex/core/space.ts'
 import { WordMutex } from '../../futex/robust/mutex.ts'
 import type { OwnedLock } from '../../futex/robust/ownedlock.ts'
-import { handoffHere } from '../../handoff/current.ts'
 import { HandoffMutex } from '../../handoff/mutex.ts'
+import { here } from '../../kernel/cpu/here.ts'
 import { FutexLock } from './futexlock.ts'
 
 /**
@@ -16,8 +16,8 @@ export class HandoffLock extends FutexLock {
   private shim: HandoffMutex | null = null
 
   protected override make(futexes: Futexes, word: FutexWord): OwnedLock {
-    const handoff = handoffHere()
-    if (handoff === null) {
+    const handoff = here.view?.handoff
+    if (handoff === undefined) {
       this.shim = null
       return super.make(futexes, word)
     }

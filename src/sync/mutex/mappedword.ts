@@ -1,4 +1,3 @@
-import { ambient } from '../../futex/core/ambient.ts'
 import { domainTag } from '../../futex/core/domainwords.ts'
 import type { Futexes } from '../../futex/core/futexes.ts'
 import type { AddressSpace, FutexWord } from '../../futex/core/space.ts'
@@ -24,7 +23,7 @@ const HANDLES = 12
 const CLAIMED = -2
 
 /** The lock's word as this thread sees it; maps the buffer if no thread has. */
-export function mappedWord({ context, space }: Futexes, { i32, at }: ObjectWords): FutexWord {
+export function mappedWord({ context, space, self }: Futexes, { i32, at }: ObjectWords): FutexWord {
   const tag = domainTag(context)
   const handles = new Float64Array(i32.buffer, (at + HANDLES) * 4, 2)
   for (;;) {
@@ -32,7 +31,7 @@ export function mappedWord({ context, space }: Futexes, { i32, at }: ObjectWords
     if (seen === tag) break
     const isClaimed = seen < CLAIMED
     if (seen === 0 || (isClaimed && awaitOwner(context, i32, at + CLAIM, seen, CLAIMED - seen))) {
-      const claim = CLAIMED - ambient().tid
+      const claim = CLAIMED - self.tid
       if (Atomics.compareExchange(i32, at + CLAIM, seen, claim) === seen)
         mapBuffer(space, { i32, at }, handles, claim, tag)
     } else if (!isClaimed) {

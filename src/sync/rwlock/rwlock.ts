@@ -398,18 +398,4 @@ export class RwLock extends SyncObject {
   }
 }
 
-/** The queue is locked. */
-export function changeAndServe(context: FutexContext, lock: RwLock, change: (seen: number) => number): void {
-  const { i32, at, queue } = lock
-  for (;;) {
-    const seen = Atomics.load(i32, at)
-    const bits = queue.isEmpty(context) ? 0 : HAS_WAITERS
-    const changed = change(seen) & ~HAS_WAITERS
-    // Other threads can change only [1] to [3] meanwhile, and then there was no waiter.
-    const next = bits === 0 ? withoutUpgrade(changed) : changed | HAS_WAITERS
-    if (Atomics.compareExchange(i32, at, seen, next) === seen) break
-  }
-  serveLine(context, lock)
-}
-
 blockingMethods(RwLock.prototype, 'lockRead', 'lockWrite', 'upgrade')

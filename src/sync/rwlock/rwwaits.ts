@@ -6,7 +6,7 @@ import { SyncError } from '../wait/errors.ts'
 import { expectGrant, finishGrant, grant, isGranted, wasGranted } from '../wait/countgrant.ts'
 import { LOSSES, TID_MASK } from '../mutex/parkinglock.ts'
 import { HAS_WAITERS } from '../wait/objectwords.ts'
-import { changeAndServe, type RwLock } from './rwlock.ts'
+import type { RwLock } from './rwlock.ts'
 import { QueueWait } from '../wait/waiting.ts'
 
 export const WRITER = 0x4000_0000
@@ -86,14 +86,14 @@ export function serveLine(context: FutexContext, lock: RwLock): void {
   Atomics.store(i32, at, withoutUpgrade(state & ~HAS_WAITERS))
 }
 
-/** Changes the state, and lets in those that may come in then. The queue is locked. */
+/** Changes the state, and admits the waiters that it allows. The queue is locked. */
 export function changeAndServe(context: FutexContext, lock: RwLock, change: (seen: number) => number): void {
   const { i32, at, queue } = lock
   for (;;) {
     const seen = Atomics.load(i32, at)
     const bits = queue.isEmpty(context) ? 0 : HAS_WAITERS
     const changed = change(seen) & ~HAS_WAITERS
-    // Only [1] to [3] (rwlock.ts) can be changed by others meanwhile, and then the line was empty.
+    // Other threads can change only [1] to [3] (rwlock.ts) meanwhile, and then there was no waiter.
     const next = bits === 0 ? withoutUpgrade(changed) : changed | HAS_WAITERS
     if (Atomics.compareExchange(i32, at, seen, next) === seen) break
   }

@@ -7,35 +7,25 @@ import { currentTask } from '../../kernel/cpu/taskwaiter.ts'
 import { SyncError } from './errors.ts'
 
 /**
- * The owner of locks that calls: a task of the kernel, a coroutine of a schedule, or the thread. Its TID
- * stands in the words of the locks that it holds.
+ * The TID of the caller: a task of a kernel, a coroutine of a schedule, or the thread. It stands in the words
+ * of the locks that the caller holds.
  */
-export function currentOwner(): LockOwner {
-  const here = currentAmbient() ?? ambient()
-  return switchStamp() === knownAt && here === knownIn ? (known as LockOwner) : findOwner(here)
-}
-
-/** The TID of `currentOwner`. */
 export function currentTid(): number {
-  const here = currentAmbient() ?? ambient()
-  return switchStamp() === knownAt && here === knownIn ? knownTid : findOwner(here).tid
+  return here.tid === 0 ? findTid() : here.tid
 }
 
-/** The owner of the running task or coroutine, found once for each switch to it. */
-let known: LockOwner | null = null
-let knownTid = 0
-let knownAt = -1
-let knownIn: Ambient | null = null
+function findTid(): number {
+  if (here.runner === null) return ambient().futexes.self.tid
+  return (here.tid = currentOwner().tid)
+}
 
-function findOwner(here: Ambient): LockOwner {
-  const runner = runnerOrNull()
-  if (runner === null) return here.futexes.self
-  const owner = here.currentTask()?.owner ?? coroutineOwner(here, runner.running?.() ?? null)
-  known = owner
-  knownTid = owner.tid
-  knownAt = switchStamp()
-  knownIn = here
-  return owner
+/** The caller as an owner of locks. */
+export function currentOwner(): LockOwner {
+  const task = currentTask()
+  if (task !== null) return task.owner
+  const { futexes } = ambient()
+  const co = here.runner?.running?.() ?? null
+  return co === null ? futexes.self : coroutineOwner(futexes, co)
 }
 
 const coroutines = new WeakMap<object, LockOwner>()
@@ -49,12 +39,10 @@ const ended = new FinalizationRegistry<() => void>(close => close())
  * A coroutine of a schedule gets an owner record with its first lock. The record is freed when the coroutine
  * is collected.
  */
-function coroutineOwner(here: Ambient, co: object | null): LockOwner {
-  if (co === null) return here.futexes.self
+function coroutineOwner(futexes: Futexes, co: object): LockOwner {
   if (co === last) return lastOwner as LockOwner
   let owner = coroutines.get(co)
   if (owner === undefined) {
-    const { futexes } = here
     const made = futexes.makeOwner()
     ended.register(co, () => {
       byTid.delete(made.tid)
@@ -101,8 +89,8 @@ export function refuseInTask(what: string): void {
 }
 
 /** For verbs like `lockSync`, on a thread that must not block. */
-export function refuseBlocking(here: Ambient, what: string): void {
-  if (here.mayBlock) return
+export function refuseBlocking({ futexes }: Ambient, what: string): void {
+  if (futexes.mayBlock) return
   throw new SyncError(
     'ERR_HEDDLE_WRONG_VERB',
     `${what}Sync() would block, and this thread may not (a page's main thread): await ${what}Async()`,

@@ -31,7 +31,7 @@ const TID = 0x3fff_ffff
 
 /** True: the last holder died while it held the lock. */
 export function lockObject(context: FutexContext, { i32, at }: ObjectWords): boolean {
-  const { tid } = ambient()
+  const { tid } = ambient().futexes.self
   const broken = Atomics.compareExchange(i32, at, 0, tid) !== 0 && lockContended(context, i32, at, tid)
   context.thread.sections++
   return broken

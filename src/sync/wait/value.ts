@@ -1,6 +1,6 @@
 import type { KernelThread } from '../../arena/sync/thread.ts'
 import { HEAP_HANDOVER } from '../../futex/core/records.ts'
-import { currentView } from '../../kernel/cpu/ambient.ts'
+import { here } from '../../kernel/cpu/here.ts'
 import type { PayloadCodec } from '../../payload/codec.ts'
 
 /**
@@ -51,7 +51,7 @@ export function writeValue({ i32, f64 }: Words, at: number, value: unknown, code
       } else {
         const made = codec()
         i32[at + 1] = made.encode(value, 'value')
-        i32[at] = made === currentView()?.codec ? HEAP_HANDOVER : PAYLOAD
+        i32[at] = made === here.view?.codec ? HEAP_HANDOVER : PAYLOAD
       }
   }
 }

@@ -252,7 +252,7 @@ export function* waitTask(wait: Wait, options: WaitOptions | undefined): Generat
   const deadline = deadlineOf(ambient().futexes.context, options)
   for (;;) {
     const here = ambient()
-    const task = here.currentTask()
+    const task = currentTask()
     const waiters = wait.begin(here.futexes.context, task === null ? promiseWaiter() : taskWaiter(task))
     if (waiters.length === 0) return true
     let result: number
