@@ -16,6 +16,7 @@ import { isIntrinsic } from './intrinsics.ts'
 import { isInstrumented } from './marks.ts'
 import { AWAIT } from '../machine/operations.ts'
 import { effect, isShared, op, pending } from '../machine/pending.ts'
+import { isQuietList } from './quiet.ts'
 import { refuse } from './refusal.ts'
 import { isUnseen, noteCallbacks, noteGiven, ran } from './unseen.ts'
 import { isGuarded, nativeMark, typedArrays } from '../machine/views.ts'
@@ -71,7 +72,7 @@ export function watched(fn: unknown, self: unknown, args: unknown[], text: strin
     return result
   }
   noteCallbacks(args)
-  if (pending.thorough) noteGiven([self, ...args])
+  if (!runsNothing(fn, self)) noteGiven([self, ...args])
   if (!isMemory(self) && !args.some(isMemory)) return Reflect.apply(fn, self, args)
   if (fn === blind || [self, ...args].some(x => isMemory(x) && !isGuarded(x))) refuseGiven(text)
   try {
@@ -82,13 +83,29 @@ export function watched(fn: unknown, self: unknown, args: unknown[], text: strin
   }
 }
 
+/** Functions that call nothing of what they are given, and change only a collection. */
+const ofCollections = new Set<unknown>(
+  [Map, Set, WeakMap, WeakSet].flatMap(({ prototype }) =>
+    ['get', 'has', 'set', 'add', 'delete'].map(name => (prototype as never as Record<string, unknown>)[name]),
+  ),
+)
+/** Functions that call nothing but the accessors of their own list. */
+const ofLists = new Set<unknown>(
+  (['push', 'pop', 'shift', 'unshift', 'indexOf', 'includes'] as const).map(name => Array.prototype[name]),
+)
+
+/** Whether a function of the language runs no code of its arguments or of `self`. */
+function runsNothing(fn: unknown, self: unknown): boolean {
+  return ofCollections.has(fn) || (ofLists.has(fn) && isQuietList(self))
+}
+
 /** The arguments of `new maker(…)`. */
 export function given(maker: any, args: unknown[]): unknown[] {
   if (pending.current < 0 || typeof maker !== 'function' || pending.reals.has(maker)) return args
   if (isIntrinsic(maker)) {
     if (makers.has(maker) && args.some(isGuarded)) refuseGiven(`new ${maker.name}(), taken before the check`)
     noteCallbacks(args)
-    if (pending.thorough) noteGiven(args)
+    noteGiven(args)
     return args
   }
   for (let base = maker; typeof base === 'function'; base = Object.getPrototypeOf(base))
@@ -270,7 +287,7 @@ export function awaitedAt(fn: ((...args: any[]) => any) & { [twin]?: Twin }, sit
 function noting(made: Twin): Twin {
   return function (this: unknown, ...args: unknown[]): Generator<number, unknown, unknown> {
     noteCallbacks([this, ...args])
-    if (pending.thorough) noteGiven([this, ...args])
+    noteGiven([this, ...args])
     return Reflect.apply(made, this, args) as Generator<number, unknown, unknown>
   }
 }

@@ -42,7 +42,7 @@ export function peek<T>(holder: T, key: unknown): T {
     noted[at] = holder
     notedKeys[at] = key
     if (isObject(key)) primitive(key)
-    else if (pending.thorough) noteAccessor(holder, key as PropertyKey)
+    else noteAccessor(holder, key as PropertyKey)
   }
   return holder
 }
@@ -91,7 +91,7 @@ const hasInstance = Function.prototype[Symbol.hasInstance]
 
 /** `holder`, of which a property is written next; `key` is undefined where it has to be worked out. */
 export function poke<T>(holder: T, key: PropertyKey | undefined): T {
-  if (pending.thorough && pending.current >= 0 && isObject(holder)) noteSetter(holder, key)
+  if (pending.current >= 0 && isObject(holder)) noteSetter(holder, key)
   return holder
 }
 
@@ -157,9 +157,8 @@ export function listed<T>(list: T): T {
 /** What is taken apart by name, or by all its own properties (`names` is null). */
 export function parts<T>(value: T, names: readonly string[] | null): T {
   if (pending.current < 0 || !isObject(value)) return value
-  if (pending.thorough)
-    if (names === null) noteGiven([value])
-    else for (const name of names) noteAccessor(value, name)
+  if (names === null) noteGiven([value])
+  else for (const name of names) noteAccessor(value, name)
   if (names === null && isProxy(value) && !pending.reals.has(value)) effect()
   else for (const name of names ?? Reflect.ownKeys(value)) if (!isQuiet(value, name)) effect()
   return value

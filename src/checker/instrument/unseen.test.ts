@@ -33,6 +33,19 @@ describe('code that is not instrumented', () => {
     expect(passed).toEqual([])
   })
 
+  test('makes the result incomplete also when a single execution of many runs it', () => {
+    const passed: string[] = []
+    for (let first = 0; first <= 4; first++) {
+      for (let second = 0; second <= 4; second++) {
+        const { outcome, executions } = check('rarely', { allowIncomplete: true }, () => ({
+          threads: programs.rarely(new Int32Array(new SharedArrayBuffer(8)), first, second),
+        }))
+        if (outcome !== 'incomplete') passed.push(`${first} ${second}: ${executions} executions`)
+      }
+    }
+    expect(passed).toEqual([])
+  })
+
   test('is not what the language, the check and assertions run', () => {
     for (const way of programs.known) expect(checked(way), way.way).toMatchObject({ complete: true, why: '' })
   })

@@ -113,10 +113,20 @@ function noteProxy(holder: object): boolean {
   return true
 }
 
+/** Objects that are no proxy and no memory of the check, which they never become. */
+const ordinary = new WeakSet<object>()
+
+/** Whether traps answer for the object: those of the checker, or of a proxy, which is noted. */
+function isTrapped(holder: object): boolean {
+  if (pending.reals.has(holder) || noteProxy(holder)) return true
+  ordinary.add(holder)
+  return false
+}
+
 /** A property is about to be read: takes note of an accessor of which nothing is known. */
 export function noteAccessor(value: object, key: PropertyKey): void {
   for (let holder: object | null = value; holder !== null; holder = getPrototypeOf(holder)) {
-    if (pending.reals.has(holder) || noteProxy(holder)) return
+    if (!ordinary.has(holder) && isTrapped(holder)) return
     const found = getOwnPropertyDescriptor(holder, key)
     if (found === undefined) continue
     if (isUnseen(found.get)) ran(`the getter of ${String(key)} was called`)
@@ -128,7 +138,7 @@ export function noteAccessor(value: object, key: PropertyKey): void {
 export function noteConversion(value: object): void {
   for (const key of [Symbol.toPrimitive, 'valueOf', 'toString']) {
     for (let holder: object | null = value; holder !== null; holder = getPrototypeOf(holder)) {
-      if (pending.reals.has(holder) || noteProxy(holder)) return
+      if (!ordinary.has(holder) && isTrapped(holder)) return
       const found = getOwnPropertyDescriptor(holder, key)
       if (found === undefined) continue
       for (const fn of [found.value, found.get] as unknown[])
@@ -141,7 +151,7 @@ export function noteConversion(value: object): void {
 /** A value is about to be gone through by its own iterator. */
 export function noteIteration(value: object): void {
   for (let holder: object | null = value; holder !== null; holder = getPrototypeOf(holder)) {
-    if (pending.reals.has(holder) || noteProxy(holder)) return
+    if (!ordinary.has(holder) && isTrapped(holder)) return
     const found = getOwnPropertyDescriptor(holder, Symbol.iterator)
     if (found === undefined) continue
     for (const fn of [found.value, found.get] as unknown[]) if (isUnseen(fn)) ran('an iterator was driven')
@@ -152,7 +162,7 @@ export function noteIteration(value: object): void {
 /** The property `key` is about to be written; of a key that has to be worked out, any. */
 export function noteSetter(value: object, key: PropertyKey | undefined): void {
   for (let holder: object | null = value; holder !== null; holder = getPrototypeOf(holder)) {
-    if (pending.reals.has(holder) || noteProxy(holder)) return
+    if (!ordinary.has(holder) && isTrapped(holder)) return
     if (isIntrinsic(holder)) continue
     for (const name of key === undefined ? ownKeys(holder) : [key]) {
       const found = getOwnPropertyDescriptor(holder, name)

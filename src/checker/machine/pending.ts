@@ -102,8 +102,6 @@ export interface PendingOperations {
   /** The marks of the modules that are instrumented, and functions that count as instrumented: marks.ts. */
   marks: Set<string>
   vouched: WeakSet<object>
-  /** Whether this execution looks at every property that a thread reads. */
-  thorough: boolean
 }
 
 const key = Symbol.for('heddle.checker.pending')
@@ -151,7 +149,6 @@ export const pending: PendingOperations = (holder[key] ??= {
   proxies: new WeakMap(),
   marks: new Set(),
   vouched: new WeakSet(),
-  thorough: true,
 })
 
 /** Registers a module's access sites and its mark. The id of its n-th site is the returned number plus n. */

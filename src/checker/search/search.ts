@@ -318,8 +318,6 @@ export class Search {
   /** One execution, judged, and run a second time to see that it does the same. */
   private once(explorer: Explorer): void {
     const { machine, options } = this
-    // To look at every property costs more than a step: code reads the same ones again and again.
-    pending.thorough = this.runs < 16 || (this.runs & 63) === 0
     explorer.execute()
     const { ended } = explorer
     this.runs++

@@ -68,7 +68,6 @@ export class WeakSearch {
     const { options } = this
     this.guards.install()
     pending.unseen = undefined
-    pending.thorough = true
     pending.weak = true
     try {
       while (!this.over) {

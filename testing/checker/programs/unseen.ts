@@ -138,6 +138,18 @@ export const hidden: readonly Way[] = [
   ),
 ]
 
+/** Two threads that count, and one that reads a hidden getter only where it finds these counts. */
+export function rarely(m: Int32Array<SharedArrayBuffer>, first: number, second: number): (() => unknown)[] {
+  const counter = (word: number) => (): void => {
+    for (let i = 0; i < 4; i++) Atomics.add(m, word, 1)
+  }
+  const reader = (): unknown => {
+    const counts = [Atomics.load(m, 0), Atomics.load(m, 1)]
+    return counts[0] === first && counts[1] === second ? library.box.value : 0
+  }
+  return [counter(0), counter(1), reader]
+}
+
 class Plain extends Array {}
 class Fields {
   one = 1
