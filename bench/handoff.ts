@@ -15,7 +15,7 @@ import { reserveHandoff } from '../src/handoff/layout.ts'
 import { HandoffMutex } from '../src/handoff/mutex.ts'
 import { Kernel } from '../src/index.ts'
 import { Mutex } from '../src/sync/mutex/mutex.ts'
-import { compare, median, quantile, type Row, timed } from './harness.ts'
+import { compare, comparedRow, quantile, type Row, timed } from './harness.ts'
 import type { Contest, Outcome } from './handoff/work.ts'
 
 type Work = typeof import('./handoff/work.ts')
@@ -202,12 +202,7 @@ async function contest(ring: Ring, shape: Shape): Promise<Record<Kind, Measured[
   return measured
 }
 
-const round3 = (value: number): number => Number(value.toPrecision(3))
-
-/**
- * One figure of hand-off against that of another lock. `better`: how many times better; otherwise the plain
- * ratio.
- */
+/** One figure of hand-off against that of another lock. */
 function beside(
   row: string,
   unit: string,
@@ -217,17 +212,7 @@ function beside(
   target?: Row['target'],
 ): Row {
   const ratios = ours.map((value, round) => value / base[round])
-  return {
-    row,
-    value: round3(median(ours)),
-    unit,
-    against,
-    base: round3(median(base)),
-    ratio: round3(median(ratios)),
-    rounds: ours.length,
-    spread: [round3(quantile(ratios, 0.25)), round3(quantile(ratios, 0.75))],
-    ...(target && { target }),
-  }
+  return comparedRow({ row, unit, against, target, values: ours, bases: base, ratios })
 }
 
 const names: Readonly<Record<Kind, string>> = {

@@ -68,6 +68,20 @@ export async function compare(comparison: Comparison): Promise<Row> {
     bases.push(baseline)
     ratios.push(better ? baseline / value : value / baseline)
   }
+  return comparedRow({ row, unit, against, target, values, bases, ratios })
+}
+
+/** The row of a comparison: medians over the rounds, and the quartiles of the ratios. */
+export function comparedRow(of: {
+  readonly row: string
+  readonly unit: string
+  readonly against: string
+  readonly target: Target | undefined
+  readonly values: readonly number[]
+  readonly bases: readonly number[]
+  readonly ratios: readonly number[]
+}): Row {
+  const { row, unit, against, target, values, bases, ratios } = of
   return {
     row,
     value: round3(median(values)),
@@ -75,7 +89,7 @@ export async function compare(comparison: Comparison): Promise<Row> {
     against,
     base: round3(median(bases)),
     ratio: round3(median(ratios)),
-    rounds,
+    rounds: values.length,
     spread: [round3(quantile(ratios, 0.25)), round3(quantile(ratios, 0.75))],
     ...(target && { target }),
   }

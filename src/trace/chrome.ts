@@ -1,4 +1,4 @@
-import { checkOptions } from '../coroutine/core/knownoptions.ts'
+import { checkWriter } from './checkwriter.ts'
 import type { Arrows, Track, TrackArgs, TrackSink } from './tracks.ts'
 
 /**
@@ -15,11 +15,7 @@ export class ChromeWriter implements TrackSink {
   private first = true
 
   constructor(write: (text: string) => void, options: { readonly pid?: number } = {}) {
-    checkOptions('new ChromeWriter(write, options)', options, { pid: 'number' })
-    if (typeof write !== 'function')
-      throw new TypeError(
-        `new ChromeWriter(write): ${String(write)} is not a function; give one that takes the pieces`,
-      )
+    checkWriter('new ChromeWriter', write, options)
     this.write = write
     this.pid = options.pid ?? 1
   }

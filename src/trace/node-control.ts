@@ -11,7 +11,7 @@ import { answer, type ControlReply, type ControlRequest, type Hello } from './co
  */
 
 /** The folder of this user's sockets. Throws when another user can enter it. */
-export function controlFolder(create: boolean): string {
+function controlFolder(create: boolean): string {
   const { uid } = userInfo()
   const folder = join(process.env.HEDDLE_RUN_DIR ?? tmpdir(), `heddle-${uid}`)
   if (create) mkdirSync(folder, { recursive: true, mode: 0o700 })

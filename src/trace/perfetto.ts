@@ -1,4 +1,4 @@
-import { checkOptions } from '../coroutine/core/knownoptions.ts'
+import { checkWriter } from './checkwriter.ts'
 import { ProtoReader, ProtoWriter } from './protobuf.ts'
 import type { Arrows, Track, TrackArgs, TrackKind, TrackSink } from './tracks.ts'
 
@@ -72,11 +72,7 @@ export class PerfettoWriter implements TrackSink {
   private lostSeen = 0
 
   constructor(write: (bytes: Uint8Array<ArrayBuffer>) => void, options: PerfettoOptions = {}) {
-    checkOptions('new PerfettoWriter(write, options)', options, { pid: 'number' })
-    if (typeof write !== 'function')
-      throw new TypeError(
-        `new PerfettoWriter(write): ${String(write)} is not a function; give one that takes the pieces`,
-      )
+    checkWriter('new PerfettoWriter', write, options)
     this.write = write
     this.pid = options.pid ?? 1
   }

@@ -77,6 +77,11 @@ function runOne<State>(
   const body = (who: number) =>
     function* (): Generator<number, void, unknown> {
       const holds: Record<string, number> = {}
+      const begin = ({ name, args }: Call): Operation => {
+        const operation = { who, name, args, start: clock++, end: Infinity, result: undefined }
+        history.push(operation)
+        return operation
+      }
       let dead = false
       for (let at = 0; !dead; at++) {
         const call = at < shape.calls ? subject.next(dice, who, holds) : subject.next(NO_DICE, who, holds)
@@ -84,15 +89,7 @@ function runOne<State>(
           if (at >= shape.calls) return
           continue
         }
-        const operation: Operation = {
-          who,
-          name: call.name,
-          args: call.args,
-          start: clock++,
-          end: Infinity,
-          result: undefined,
-        }
-        history.push(operation)
+        const operation = begin(call)
         const before = clock
         try {
           operation.result = yield* call.run()
@@ -117,15 +114,7 @@ function runOne<State>(
         call !== null;
         call = subject.next(NO_DICE, who, holds)
       ) {
-        const operation: Operation = {
-          who,
-          name: call.name,
-          args: call.args,
-          start: clock++,
-          end: Infinity,
-          result: undefined,
-        }
-        history.push(operation)
+        const operation = begin(call)
         operation.result = yield* call.run()
         operation.end = clock++
       }
