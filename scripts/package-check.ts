@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Cell } from '../test/matrix/cell.ts'
 import { cells } from '../test/matrix/cells.ts'
-import { runCells } from './matrix.ts'
+import { npm, runCells } from './matrix.ts'
 import { nodes } from './nodes.ts'
 import { lostImports } from './sideeffects.ts'
 import type { command as Command, Step } from './test.ts'
@@ -93,15 +93,4 @@ function matrixStep(consumer: string, cell: Cell): Step {
       return said
     },
   }
-}
-
-function npm(cwd: string, ...args: string[]): string {
-  const cli = process.env.npm_execpath
-  return cli === undefined
-    ? execFileSync('npm', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
-    : execFileSync(process.execPath, [cli, ...args], {
-        cwd,
-        encoding: 'utf8',
-        stdio: ['ignore', 'pipe', 'pipe'],
-      })
 }
