@@ -18,8 +18,6 @@ const folders = /^(arena|machine|sched|coroutine|futex|handoff|kernel|payload|sy
 
 /** Loops that look like waits and are not, or that implement the wait themselves. */
 const allowed: Readonly<Record<string, string>> = {
-  'arena/rings/mpsc.ts push: repeats':
-    'each turn that fails means that another thread has got on: the word has changed',
   'arena/memory/slab.ts tryAllocate: repeats':
     'each turn takes a slot, marks one, or moves on; only other threads that take slots repeat it',
   'arena/memory/slab.ts descend: repeats': 'each turn marks a full word or goes down a level',

@@ -61,13 +61,6 @@ const mistakes: readonly Mistake[] = [
     kind: 'data-race',
   },
   {
-    what: 'an MPSC ring whose empty slots do not carry their lap',
-    file: 'rings/mpsc',
-    right: 'return lap | 0x8000_0000',
-    wrong: 'return (lap & 0) | 0x8000_0000',
-    kind: 'livelock',
-  },
-  {
     what: 'a slab that sets a bit late and does not look again',
     file: 'memory/slab',
     right: 'if ((Atomics.load(i32, pointer - 1) & OWNER) === 0) this.markFree(i32, leaf, bit)',

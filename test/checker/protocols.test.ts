@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 const protocols: readonly [protocol: string, file: string, check: string][] = [
   ['slab', 'src/arena/memory/slab.check.ts', 'two threads with 2 slots both get one, in any interleaving'],
   ['spin lock', 'src/arena/sync/spinlock.check.ts', 'a spin lock whose owner dies at any step is broken'],
-  ['rings', 'src/arena/rings/mpsc.check.ts', 'a producer of an MPSC ring may die at any step'],
+  ['rings', 'src/arena/rings/spsc.check.ts', 'what is written before the push is whole after the pop'],
   ['rcu', 'src/arena/sync/rcu.check.ts', 'the callbacks of a CPU that dies at any step are adopted and run'],
   ['scheduler', 'src/sched/core/races.check.ts', 'double wakeup'],
   [

@@ -49,14 +49,10 @@ export const MARK_NAME = 21
 /** Nobody: the CPU idles, or the waker is not known. */
 export const IDLE = -0x8000_0000
 
-export const BLOCK_SLEEP = 1
-export const BLOCK_CHANNEL = 2
-export const BLOCK_FUTEX = 3
-export const BLOCK_IO = 4
-export const BLOCK_JOIN = 5
-export const BLOCK_LOCK = 6
+export const BLOCK_FUTEX = 1
+export const BLOCK_LOCK = 2
 
-export const blockNames: readonly string[] = ['', 'sleep', 'channel', 'futex', 'I/O', 'join', 'lock']
+export const blockNames: readonly string[] = ['', 'futex', 'lock']
 
 export const POLICY_LOADED = 1
 export const POLICY_UNLOADED = 2

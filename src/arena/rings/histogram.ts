@@ -59,7 +59,7 @@ export function bucketStart(bucket: number): number {
 }
 
 /** Where a CPU's own histogram starts; -1: that of the threads which are not CPUs. */
-export function histogramAt(plan: HistogramPlan, cpu: number, which: number): number {
+function histogramAt(plan: HistogramPlan, cpu: number, which: number): number {
   assert(which >= 0 && which < HISTOGRAMS, 'there is no such histogram')
   const set = cpu < 0 ? plan.cpus : cpu
   return plan.region.start + (set * HISTOGRAMS + which) * WORDS

@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { MpscRing, mpscWords } from './mpsc.ts'
 import { SpscRing, spscWords } from './spsc.ts'
 
 interface Ring {
@@ -17,14 +16,6 @@ const kinds: [name: string, make: (capacity: number) => { ring: Ring; holds: num
       holds: capacity - 1,
       empty: 0,
     }),
-  ],
-  [
-    'MPSC',
-    capacity => {
-      const ring = new MpscRing(new Int32Array(new SharedArrayBuffer(4 * mpscWords(capacity))), 0, capacity)
-      ring.initialize()
-      return { ring, holds: capacity, empty: -1 }
-    },
   ],
 ]
 
@@ -69,29 +60,9 @@ for (const [name, make] of kinds) {
   })
 }
 
-test('an MPSC ring keeps its order when its counters wrap around 32 bits', () => {
-  const i32 = new Int32Array(new SharedArrayBuffer(4 * mpscWords(4)))
-  const ring = new MpscRing(i32, 0, 4)
-  ring.initialize()
-  // Put it where 2^32 - 6 values have gone through: head, tail, and the marks that such a ring would hold.
-  const start = -6
-  i32[0] = start
-  i32[16] = start
-  for (let index = start; index < start + 4; index++) i32[32 + (index & 3)] = (index >>> 2) | 0x8000_0000
-  let sent = 0
-  let received = 0
-  for (let round = 0; round < 20; round++) {
-    for (let i = 0; i < 3; i++) expect(ring.push(sent++)).toBe(true)
-    for (let i = 0; i < 3; i++) expect(ring.pop()).toBe(received++)
-  }
-  expect(ring.pop()).toBe(-1)
-})
-
 test('capacities that a ring cannot have are refused by value', () => {
   const i32 = new Int32Array(1024)
   for (const capacity of [0, 1, 2.5, Number.NaN])
     expect(() => new SpscRing(i32, 0, capacity)).toThrow(`capacity: ${capacity}`)
-  for (const capacity of [0, 1, 3, 12, Number.NaN])
-    expect(() => new MpscRing(i32, 0, capacity)).toThrow(`capacity: ${capacity}`)
   expect(() => new SpscRing(i32, 1020, 256)).toThrow(/inside the memory/)
 })

@@ -39,25 +39,6 @@ test('an object is freed only after every online CPU has been quiescent', () => 
   expect(freed).toEqual([node(0)])
 })
 
-test('a switch inside a read section is no quiescent state, however deep the section', () => {
-  const { cpu, node, freed, callback } = setUp(2)
-  const [a, b] = cpu
-  for (const { rcu, thread } of cpu) rcu.online(thread)
-  b.rcu.readLock()
-  b.rcu.readLock()
-  a.rcu.callRcu(a.thread, node(0), callback)
-  a.rcu.quiescent(a.thread)
-  b.rcu.quiescent(b.thread)
-  b.rcu.readUnlock()
-  b.rcu.quiescent(b.thread)
-  expect(a.rcu.runCallbacks(a.thread)).toBe(0)
-  b.rcu.readUnlock()
-  b.rcu.quiescent(b.thread)
-  expect(a.rcu.runCallbacks(a.thread)).toBe(1)
-  expect(freed).toEqual([node(0)])
-  expect(() => b.rcu.readUnlock()).toThrow(/without a read lock/)
-})
-
 test('idle and offline CPUs delay nobody; a stuck one delays and never breaks', () => {
   const { arena, cpu, node, callback, freed } = setUp(3)
   const [a, b, c] = cpu
@@ -102,19 +83,6 @@ test('the callbacks of a dead CPU are adopted and run by another', () => {
   a.rcu.quiescent(a.thread)
   expect(a.rcu.runCallbacks(a.thread)).toBe(3)
   expect(freed).toEqual([2, 0, 1].map(node))
-})
-
-test('synchronizeRcu returns when the others have been quiescent, and counts the caller as such', () => {
-  const { cpu } = setUp(2)
-  const [a, b] = cpu
-  for (const { rcu, thread } of cpu) rcu.online(thread)
-  let looks = 0
-  a.rcu.synchronizeRcu(a.thread, () => {
-    if (++looks === 3) b.rcu.quiescent(b.thread)
-  })
-  expect(looks).toBe(3)
-  a.rcu.readLock()
-  expect(() => a.rcu.synchronizeRcu(a.thread, () => undefined)).toThrow(/read section/)
 })
 
 test('period numbers may wrap around 32 bits', () => {

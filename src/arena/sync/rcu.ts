@@ -4,8 +4,9 @@ import { type Layout, LINE_WORDS, record, word } from '../memory/record.ts'
 import { type KernelThread, THREAD_MAX } from './thread.ts'
 
 /**
- * Read-copy-update: memory that a CPU may still be looking at is freed only after every CPU has been seen
- * somewhere it holds no such look: at a switch, in its idle loop, offline. Readers pay a plain counter.
+ * Read-copy-update: memory that a CPU may still refer to is freed only after every CPU has been seen
+ * where it holds no such reference: at a switch, in its idle loop, offline. Readers pay nothing: a CPU reads
+ * between two quiescent states, and has none in between.
  *
  * `period` counts requests. Each CPU, at a quiescent state, copies it to its own word. A callback queued
  * under number n may run when every CPU's word is at n or later:
@@ -85,8 +86,6 @@ export class Rcu {
   private readonly start: number
   private readonly threads: number
   private readonly callbacks: RcuCallback[] = []
-  /** How deep this thread is in read sections: plain, because only this thread's own switches ask. */
-  private nesting = 0
   /** Every period up to this one has passed: what this thread's last look at all words said. */
   private passed = FIRST_PERIOD
   /** What this thread's word holds while it is online. */
@@ -140,7 +139,6 @@ export class Rcu {
 
   /** Around a halt: an idle CPU never delays a grace period. */
   idleEnter(thread: KernelThread): void {
-    assert(this.nesting === 0, 'a CPU cannot halt inside an RCU read section')
     Atomics.store(thread.i32, this.wordOf(thread.id) + SEEN, IDLE)
   }
 
@@ -148,22 +146,9 @@ export class Rcu {
     this.quiesce(thread)
   }
 
-  readLock(): void {
-    this.nesting++
-  }
-
-  readUnlock(): void {
-    assert(this.nesting > 0, 'RCU read unlock without a read lock')
-    this.nesting--
-  }
-
-  /**
-   * A quiescent state, at each switch; does nothing inside a read section. While no new period has been
-   * requested it is one load.
-   */
+  /** A quiescent state, at each switch. While no new period has been requested it is one load. */
   quiescent(thread: KernelThread): void {
-    if (Atomics.load(thread.i32, this.start + PERIOD) !== this.seen && this.nesting === 0)
-      this.quiesce(thread)
+    if (Atomics.load(thread.i32, this.start + PERIOD) !== this.seen) this.quiesce(thread)
   }
 
   /**
@@ -325,20 +310,6 @@ export class Rcu {
   }
 
   /**
-   * Waits until every CPU has been quiescent once. The caller is outside read sections; if it is a CPU it
-   * counts as quiescent itself. It spins, with `relax` between looks: the caller's way of waiting (a pause, a
-   * halt, a yield).
-   */
-  synchronizeRcu(thread: KernelThread, relax: () => void): void {
-    assert(this.nesting === 0, 'synchronizeRcu inside a read section would wait for itself')
-    const period = this.requestPeriod(thread.i32)
-    while (!this.hasPassed(thread.i32, period)) {
-      if (this.isOnline(thread)) this.quiescent(thread)
-      relax()
-    }
-  }
-
-  /**
    * Recovery: the callbacks of a CPU that is dead or offline move to the end of this CPU's queue. The list is
    * written in an order that leaves it whole at every step of the dead CPU's callRcu: HEAD and `next` are the
    * truth, TAIL and QUEUED are recomputed.
@@ -368,11 +339,6 @@ export class Rcu {
     i32[from + TAIL] = 0
     Atomics.store(i32, from + QUEUED, 0)
     return moved
-  }
-
-  private isOnline(thread: KernelThread): boolean {
-    const seen = Atomics.load(thread.i32, this.wordOf(thread.id) + SEEN)
-    return seen !== OFFLINE && seen !== IDLE
   }
 
   private wordOf(cpu: number): number {

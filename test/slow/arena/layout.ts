@@ -1,6 +1,5 @@
-import { type Arena, ArenaPlan, type Region } from '../../../src/arena/memory/arena.ts'
+import { ArenaPlan, type Region } from '../../../src/arena/memory/arena.ts'
 import { PayloadHeap } from '../../../src/arena/memory/heap.ts'
-import { MpscRing } from '../../../src/arena/rings/mpsc.ts'
 import { Rcu, RcuNode } from '../../../src/arena/sync/rcu.ts'
 import { type Layout, ownLine, record, word, words } from '../../../src/arena/memory/record.ts'
 import { Slab } from '../../../src/arena/memory/slab.ts'
@@ -28,7 +27,6 @@ export interface StressLayout {
   readonly board: number
   readonly spsc: Region
   readonly back: Region
-  readonly mpsc: Region
   readonly slab: Slab
   readonly heap: Region
   readonly rcu: Region
@@ -41,7 +39,6 @@ export function stressLayout(): StressLayout {
     board: plan.reserve('board', Board.words).start,
     spsc: SpscRing.reserve(plan, 'spsc', RING),
     back: SpscRing.reserve(plan, 'back', RING),
-    mpsc: MpscRing.reserve(plan, 'mpsc', RING),
     // Small, so that the threads collide in every bitmap word and the slab is often full.
     slab: new Slab(plan, { name: 'items', capacity: 70, words: Item.words, option: 'items' }),
     heap: PayloadHeap.reserve(plan, 64 * 1024, 'heap'),
@@ -56,8 +53,4 @@ export interface StressWork {
   readonly threads: number
   readonly turns: number
   readonly buffer: SharedArrayBuffer
-}
-
-export function mpscOf(arena: Arena, layout: StressLayout): MpscRing {
-  return new MpscRing(arena.i32, layout.mpsc.start, RING)
 }

@@ -6,7 +6,7 @@ import { lockRank } from '../../../src/arena/sync/lockorder.ts'
 import { Rcu } from '../../../src/arena/sync/rcu.ts'
 import { initLock } from '../../../src/arena/sync/spinlock.ts'
 import { KernelThread } from '../../../src/arena/sync/thread.ts'
-import { Board, mpscOf, stressLayout, type StressLayout, type StressWork } from './layout.ts'
+import { Board, stressLayout, type StressLayout, type StressWork } from './layout.ts'
 
 /** Runs real threads concurrently on one arena. Returns the error count of each, and the arena. */
 async function stress(
@@ -20,7 +20,6 @@ async function stress(
   initLock(arena.i32, layout.board + Board.lock, lockRank('unranked'))
   layout.slab.initialize(arena.i32)
   heap.initialize()
-  mpscOf(arena, layout).initialize()
   new Rcu(layout.rcu, 4).initialize(arena.i32)
   const counts = await Promise.all(
     Array.from({ length: threads }, (_, id) => {
@@ -53,12 +52,6 @@ test('more threads than cores count under one spin lock: holders are descheduled
 test('an SPSC ring between two threads delivers everything once, in order', async () => {
   const { wrong } = await stress('spsc', 2, 200_000)
   expect(wrong).toBe(0)
-})
-
-test('an MPSC ring from three threads delivers everything once, in the order of each sender', async () => {
-  const { wrong, arena, layout } = await stress('mpsc', 4, 40_000)
-  expect(wrong).toBe(0)
-  expect(mpscOf(arena, layout).pop()).toBe(-1)
 })
 
 test('threads never get the same slot of a slab, and every slot is freed', async () => {

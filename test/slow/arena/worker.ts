@@ -5,7 +5,7 @@ import { Rcu } from '../../../src/arena/sync/rcu.ts'
 import { acquire, release } from '../../../src/arena/sync/spinlock.ts'
 import { SpscRing } from '../../../src/arena/rings/spsc.ts'
 import { KernelThread } from '../../../src/arena/sync/thread.ts'
-import { Board, Item, mpscOf, RING, stressLayout, type StressWork } from './layout.ts'
+import { Board, Item, RING, stressLayout, type StressWork } from './layout.ts'
 
 const work = workerData as StressWork
 const arena = Arena.attach(work.buffer)
@@ -52,27 +52,6 @@ function spsc(): number {
       if (got !== value) wrong++
       value++
     }
-  }
-  return wrong
-}
-
-/**
- * The other threads send (thread, number); thread 0 checks that the numbers of each arrive once and in order.
- */
-function mpsc(): number {
-  const ring = mpscOf(arena, layout)
-  if (work.id > 0) {
-    for (let value = 0; value < work.turns; ) if (ring.push(work.id * 0x100_0000 + value)) value++
-    return 0
-  }
-  const next = new Array<number>(work.threads).fill(0)
-  let wrong = 0
-  for (let left = work.turns * (work.threads - 1); left > 0; ) {
-    const got = ring.pop()
-    if (got < 0) continue
-    left--
-    const from = got >>> 24
-    if ((got & 0xff_ffff) !== next[from]++) wrong++
   }
   return wrong
 }
@@ -159,7 +138,6 @@ function rcu(): number {
     slab.free(i32, Atomics.load(i32, board + Board.published))
   } else {
     while (Atomics.load(i32, board + Board.done) === 0) {
-      guard.readLock()
       const item = Atomics.load(i32, board + Board.published)
       if (item !== 0) {
         for (let look = 0; look < 5; look++) {
@@ -167,7 +145,6 @@ function rcu(): number {
           if (value <= 0 || i32[item + Item.check] !== ~value) wrong++
         }
       }
-      guard.readUnlock()
       guard.quiescent(thread)
     }
   }
@@ -175,6 +152,6 @@ function rcu(): number {
   return wrong
 }
 
-const scenarios: Record<string, () => number> = { lock, spsc, mpsc, slab: slabs, heap, rcu }
+const scenarios: Record<string, () => number> = { lock, spsc, slab: slabs, heap, rcu }
 line()
 parentPort?.postMessage(scenarios[work.scenario]())
