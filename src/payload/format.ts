@@ -22,7 +22,7 @@ export const HEADER_WORDS = 2
 export const STRUCTURE_WORDS_AT = 0
 export const PUBLISHED_COUNT_AT = 1
 
-export const TAG_BITS = 6
+const TAG_BITS = 6
 export const TAG_MASK: number = (1 << TAG_BITS) - 1
 export const ARGUMENT_SHIFT: number = TAG_BITS + 1
 export const ARGUMENT_LARGE = 0x1ff_ffff

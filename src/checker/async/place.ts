@@ -3,7 +3,7 @@
  * is passed over if there is another one further down, because it is the check, and what it calls on behalf
  * of the program is better shown in the program.
  */
-export function placeOf(stack: string, check?: string): Place | undefined {
+function placeOf(stack: string, check?: string): Place | undefined {
   let first: Place | undefined
   for (const line of stack.split('\n').slice(1)) {
     const found = /\(?((?:file:\/\/)?\/[^()]*?):(\d+):(\d+)\)?$/.exec(line.trim())

@@ -4,7 +4,7 @@ import { here, written } from './place.ts'
 import type { Replacements } from './replacements.ts'
 
 /** The program uses something of the real world, which no schedule of the check controls. */
-export function uncontrolled(execution: Execution, what: string, instead: string): CheckError {
+function uncontrolled(execution: Execution, what: string, instead: string): CheckError {
   const where = `in ${execution.nameOf(execution.task)}, ${written(here())}`
   return execution.refuse(
     new CheckError('ERR_CHECK_UNCONTROLLED', `${what}, ${where}: a check does not control it. ${instead}`),

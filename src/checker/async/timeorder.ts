@@ -107,7 +107,7 @@ export class TimeOrder {
 }
 
 /** An event as `TimeOrder` knows it. */
-export class Moment {
+class Moment {
   /** Its row. */
   at: number
   /** How many pending events were made in it and are due by it. */

@@ -12,7 +12,7 @@ function millisecondsOf(delay: unknown): number {
 type Callback = (...args: unknown[]) => void
 
 /** What setTimeout, setInterval and setImmediate return inside a check. */
-export class VirtualTimer {
+class VirtualTimer {
   private event: AsyncEvent | undefined
   private kept: boolean
   private readonly execution: Execution

@@ -2,7 +2,7 @@ import type { FileCoverage, Place } from './coverage.ts'
 import { shorten } from './paths.ts'
 
 /** How often each line was reached on which a statement begins. */
-export function linesOf({ statements }: FileCoverage): Map<number, number> {
+function linesOf({ statements }: FileCoverage): Map<number, number> {
   const lines = new Map<number, number>()
   for (const { line, hits } of statements) lines.set(line, Math.max(lines.get(line) ?? 0, hits))
   return lines

@@ -9,7 +9,7 @@ type Step<S> = { readonly state: S; readonly result: unknown } | null
 type Steps<S> = Readonly<Record<string, (state: S, args: readonly unknown[]) => Step<S>>>
 
 /** A specification from one function for each operation. */
-export function specification<S>(name: string, initial: S, steps: Steps<S>): Specification<S> {
+function specification<S>(name: string, initial: S, steps: Steps<S>): Specification<S> {
   return {
     name,
     initial,

@@ -58,7 +58,7 @@ export function positionsOf(events: readonly WeakEvent[]): Map<number, number> {
 }
 
 /** Both atomic, on the same range. */
-export function synchronizes(write: WeakEvent, read: WeakEvent): boolean {
+function synchronizes(write: WeakEvent, read: WeakEvent): boolean {
   return write.access.atomic && read.access.atomic && sameRange(write.access, read.access)
 }
 

@@ -42,7 +42,7 @@ export function keyOf(thread: number, at: number): number {
 }
 
 /** How many events a thread may have. */
-export const EVENTS_MAX: number = 1 << 16
+const EVENTS_MAX: number = 1 << 16
 
 export function sameRange(a: Access, b: Access): boolean {
   return a.address === b.address && a.size === b.size

@@ -64,7 +64,7 @@ export function make(fn: any, args: readonly unknown[], text: string): unknown {
   }
 }
 
-export function isConstructor(fn: any): boolean {
+function isConstructor(fn: any): boolean {
   try {
     const asked = new Proxy(fn, { construct: () => frames })
     return new asked() === frames

@@ -25,7 +25,7 @@ export function deadlineOf(now: () => number, limit: number): number {
   return deadline < WALL ? deadline : Infinity
 }
 
-export function isWall(deadline: number): boolean {
+function isWall(deadline: number): boolean {
   return deadline >= WALL && deadline !== Infinity
 }
 

@@ -74,7 +74,7 @@ export function withTraceContext<R>(trace: TraceContext, fn: () => R): R {
 }
 
 /** What a task that is spawned here is to have; null, and quickly, where there is nothing. */
-export function captureContext(): CapturedContext | null {
+function captureContext(): CapturedContext | null {
   const given = carried?.getStore()
   const trace = tracing()?.inject() ?? given?.trace
   let values: Map<string, unknown> | null = null

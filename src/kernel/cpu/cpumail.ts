@@ -4,7 +4,7 @@ import type { ToBooter, ToCpu } from './mail.ts'
 import type { PublishedObjects } from '../../payload/publishedobjects.ts'
 
 /** The messages that one task has not taken yet, or that it waits for. */
-export class Inbox {
+class Inbox {
   private readonly messages: unknown[] = []
   private readonly wakers: Waker[] = []
 

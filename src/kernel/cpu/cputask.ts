@@ -44,7 +44,7 @@ export const RUN_CLAIMED = 16
 export const RUN_OVER = 32
 
 /** What only some tasks have. */
-export class TaskExtras {
+class TaskExtras {
   /** The CPU that it is on, for an async function: its continuations run outside of any task. */
   on: KernelCpu | null = null
   /** The name of a function that only this CPU has. */

@@ -108,7 +108,7 @@ export class FunctionTable {
 }
 
 /** A class cannot be called, so no task can run it. */
-export function isClass(fn: AnyFunction): boolean {
+function isClass(fn: AnyFunction): boolean {
   return /^class\b/.test(Function.prototype.toString.call(fn))
 }
 

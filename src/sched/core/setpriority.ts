@@ -66,7 +66,7 @@ export function setInherited(s: Scheduler, task: number, inherited: number): voi
 }
 
 /** Changes the priority that the task is scheduled by: inheritance. The caller holds the pi lock. */
-export function setEffectivePriority(s: Scheduler, task: number, priority: number): void {
+function setEffectivePriority(s: Scheduler, task: number, priority: number): void {
   const { i32, thread } = s
   const se = i32[task + TaskRecord.entity]
   assert(holds(thread, se + Entity.piLock), 'a priority is changed under the pi lock')

@@ -301,7 +301,7 @@ export function joinQueue(s: Scheduler, queue: number, se: number, front: boolea
   setState(s, se, QUEUED)
 }
 
-export function leaveQueue(s: Scheduler, queue: number, se: number): void {
+function leaveQueue(s: Scheduler, queue: number, se: number): void {
   s.ext.queues.remove(queue, se)
   s.i32[se + Entity.extQueue] = 0
 }

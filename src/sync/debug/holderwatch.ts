@@ -137,7 +137,7 @@ interface Link {
 }
 
 /** The circle that this wait is part of, or null. */
-export function findCircle(context: FutexContext, tid: number): readonly Link[] | null {
+function findCircle(context: FutexContext, tid: number): readonly Link[] | null {
   const first = goRound(context, tid)
   const second = first === null ? null : goRound(context, tid)
   if (first === null || second === null || first.length !== second.length) return null
