@@ -6,12 +6,12 @@ import { PI } from '../src/futex/robust/mutex.ts'
 import { Kernel, Mutex } from '../src/index.ts'
 import { makePriority } from '../src/sched/core/priority.ts'
 import { setPriority } from '../src/sched/core/setpriority.ts'
-import { schedulerSleep } from '../src/sched/core/sleep.ts'
-import { TIMER } from '../src/sched/core/taskrecord.ts'
+import { UNINTERRUPTIBLE } from '../src/sched/core/taskrecord.ts'
 import { LockSimulation } from '../test/futex/pi-sim.ts'
 import { median, quantile, type Row } from './harness.ts'
 import { Rig } from './sched/rig.ts'
 import { Yielders } from './sched/yielders.ts'
+import { schedulerSleep } from '../testing/sched/tasks.ts'
 
 /**
  * How cost grows: each series measures one operation at sizes that differ by a factor. The plots are on the
@@ -131,7 +131,7 @@ async function* chainDepth(): AsyncGenerator<Row> {
           function* (task) {
             yield* task.lock(at)
             if (at > 0) yield* task.lock(at - 1)
-            for (;;) yield* schedulerSleep(task.context, 0, TIMER, 1e6)
+            for (;;) yield* schedulerSleep(task.context, 0, UNINTERRUPTIBLE, 1e6)
           },
           { priority: low },
         ),

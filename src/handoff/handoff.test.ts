@@ -9,15 +9,15 @@ import { ejectReport } from '../sched/ext/eject.ts'
 import { unloadPolicy } from '../sched/ext/extload.ts'
 import { endLost } from '../sched/recovery/lost.ts'
 import { recoverScheduler } from '../sched/recovery/recovery.ts'
-import { schedulerSleep } from '../sched/core/sleep.ts'
 import { schedulerContinue, schedulerStop } from '../sched/core/stop.ts'
 import { SWITCH_PREEMPTED, SWITCH_YIELDS } from '../sched/core/switch.ts'
-import { TIMER } from '../sched/core/taskrecord.ts'
+import { UNINTERRUPTIBLE } from '../sched/core/taskrecord.ts'
 import { Watchdog } from '../sched/core/watchdog.ts'
 import { Handoff } from './handoff.ts'
 import { BUCKET_WORDS, INACTIVE, LockEntry, WaiterSlot } from './layout.ts'
 import { LockSim, type LockSimOptions, type LockTask } from '../../testing/handoff/fixtures/locksim.ts'
 import handoffPolicy from './policy.ts'
+import { schedulerSleep } from '../../testing/sched/tasks.ts'
 
 interface Tally {
   inside: number
@@ -248,7 +248,7 @@ test('a waiter is dispatched to the CPU that the owner is on, and served before 
   for (let n = 0; n < 3; n++) locked.fork(own => busy(own, 8), { name: 'other', affinity: [1] })
   locked.fork(
     function* (own) {
-      yield* schedulerSleep(own.context, 0, TIMER, 1)
+      yield* schedulerSleep(own.context, 0, UNINTERRUPTIBLE, 1)
       yield* own.locks[0].lockTask(own.parking)
       order.push('got it')
       own.locks[0].unlock(own.parking.owner)
@@ -326,7 +326,7 @@ test('an owner that is preempted inside its section is not migrated, though anot
         function* (own) {
           for (let turn = 0; turn < 40; turn++) {
             own.context.cpu.charge(0.1)
-            yield* schedulerSleep(own.context, 0, TIMER, 0.3)
+            yield* schedulerSleep(own.context, 0, UNINTERRUPTIBLE, 0.3)
           }
         },
         { name: 'others' },
@@ -352,11 +352,11 @@ test('past the yield budget, or past its time, a waiter waits at the futex', () 
     let waited = 0
     locked.fork(function* (own) {
       yield* own.locks[0].lockTask(own.parking)
-      yield* schedulerSleep(own.context, 0, TIMER, 5)
+      yield* schedulerSleep(own.context, 0, UNINTERRUPTIBLE, 5)
       own.locks[0].unlock(own.parking.owner)
     })
     locked.fork(function* (own) {
-      yield* schedulerSleep(own.context, 0, TIMER, 1)
+      yield* schedulerSleep(own.context, 0, UNINTERRUPTIBLE, 1)
       const begun = own.context.cpu.now()
       const lock = own.locks[0].lockTask(own.parking)
       for (let step = lock.next(); !step.done; step = lock.next()) {
@@ -445,7 +445,7 @@ test('an owner that is stopped inside its section keeps the lock and no CPU; con
     own.locks[0].unlock(own.parking.owner)
   })
   locked.fork(function* (own) {
-    yield* schedulerSleep(own.context, 0, TIMER, 0.5)
+    yield* schedulerSleep(own.context, 0, UNINTERRUPTIBLE, 0.5)
     yield* own.locks[0].lockTask(own.parking)
     order.push('second has it')
     own.locks[0].unlock(own.parking.owner)
@@ -480,14 +480,14 @@ test('a task that is thrown into while it gives way leaves no hint and no claim 
     own.locks[0].unlock(own.parking.owner)
   })
   locked.fork(function* (own) {
-    yield* schedulerSleep(own.context, 0, TIMER, 0.5)
+    yield* schedulerSleep(own.context, 0, UNINTERRUPTIBLE, 0.5)
     ;({ tid } = own.parking.owner)
     const lock = own.locks[0].lockTask(own.parking)
     yield lock.next().value as number
     expect(() => lock.throw(new Error('killed'))).toThrow('killed')
   })
   locked.fork(function* (own) {
-    yield* schedulerSleep(own.context, 0, TIMER, 1)
+    yield* schedulerSleep(own.context, 0, UNINTERRUPTIBLE, 1)
     yield* own.locks[0].lockTask(own.parking)
     got = true
     own.locks[0].unlock(own.parking.owner)
@@ -515,7 +515,7 @@ test('an owner whose CPU dies: its robust lock passes on, and its hints do no ha
         exitTaskOwner(fx.context, task)
       }
       wakeOrphans(fx.context)
-      endLost(sim.s, lost, 1)
+      endLost(sim.s, lost)
       sim.machine.recovered(cpu)
     })
     let done = 0

@@ -23,7 +23,7 @@ import {
   WaiterSlot,
 } from './layout.ts'
 
-const { tag: TAG, owner: OWNER, where: WHERE, since: SINCE, waiters: WAITERS } = LockEntry
+const { tag: TAG, owner: OWNER, where: WHERE, waiters: WAITERS } = LockEntry
 const CPU = 0xff
 const GENERATION = 0x100
 /** 30 bits: small integers to an engine. */
@@ -35,7 +35,6 @@ export function nextGeneration(where: number): number {
 }
 
 const WAY = LockEntry.words
-const NO_TIME = { clock: 0 }
 /** A power of two: others see this thread's counts after so many contended locks, or when it is asked. */
 const FLUSH_EVERY = 64
 
@@ -86,8 +85,6 @@ export class Handoff {
   readonly i32: Int32Array<SharedArrayBuffer>
   /** Locks taken since the last flush. */
   acquisitions = 0
-  /** Where this thread keeps the time that it last saw. */
-  readonly time: { readonly clock: number }
   private readonly s: Scheduler | null
   private readonly sections: number
   private readonly locks: number
@@ -105,7 +102,6 @@ export class Handoff {
     this.i32 = arena.i32
     this.s = scheduler ?? null
     this.context = options.context ?? null
-    this.time = scheduler ?? NO_TIME
     this.cpu = scheduler?.cpu ?? -1
     this.now = options.now ?? scheduler?.now ?? (() => performance.now())
     this.looks = looks
@@ -142,7 +138,6 @@ export class Handoff {
     }
     if (i32[entry + OWNER] !== tid) i32[entry + OWNER] = tid
     i32[entry + WHERE] = nextGeneration(i32[entry + WHERE] & ~CPU) | (this.cpu + 1)
-    i32[entry + SINCE] = this.time.clock | 0
     i32[entry] = tag
   }
 

@@ -15,26 +15,21 @@ import { type Layout, LINE_WORDS, record, word, words } from '../arena/memory/re
  * The tables by TID are smaller than the range of TIDs: each record says whose it is, and the last who comes
  * has it.
  */
-export const LockEntry: Layout<'tag' | 'owner' | 'where' | 'since' | 'waiters' | 'rest'> = record(
-  'lock entry',
-  {
-    /** The lock, as a hash of its address that is never 0; 0: free. Published last, cleared first. */
-    tag: word,
-    /** The owner's TID. Stays when the entry is free: the next owner is often the same. */
-    owner: word,
-    /** The owner's CPU + 1 in bits 0-7, and the generation, how often it was locked, in bits 8-31. */
-    where: word,
-    /** When it was locked: milliseconds, as its CPU last looked at the clock. */
-    since: word,
-    /**
-     * Of the bucket, in its first way: how many have published that they wait for a lock of this bucket and
-     * can run where its owner is, in bits 0-15, and the waiter slot of who did so last, in bits 16-30; 0:
-     * nobody has.
-     */
-    waiters: word,
-    rest: words(LINE_WORDS - 5),
-  },
-)
+export const LockEntry: Layout<'tag' | 'owner' | 'where' | 'waiters' | 'rest'> = record('lock entry', {
+  /** The lock, as a hash of its address that is never 0; 0: free. Published last, cleared first. */
+  tag: word,
+  /** The owner's TID. Stays when the entry is free: the next owner is often the same. */
+  owner: word,
+  /** The owner's CPU + 1 in bits 0-7, and the generation, how often it was locked, in bits 8-31. */
+  where: word,
+  /**
+   * Of the bucket, in its first way: how many have published that they wait for a lock of this bucket and
+   * can run where its owner is, in bits 0-15, and the waiter slot of who did so last, in bits 16-30; 0:
+   * nobody has.
+   */
+  waiters: word,
+  rest: words(LINE_WORDS - 4),
+})
 
 export const WAITER_COUNT = 0xffff
 export const WAITER_SLOT_SHIFT = 16

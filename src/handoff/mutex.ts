@@ -5,9 +5,10 @@ import type { OwnedLock } from '../futex/robust/ownedlock.ts'
 import type { LongWait, TaskWaiter } from '../futex/core/sleep.ts'
 import { type Attempts, contendAsync, contendSync, contendTask, type GiveWay } from './contend.ts'
 import { type Handoff, nextGeneration } from './handoff.ts'
-import { LockEntry } from './layout.ts'
+import { LockEntry, SectionSlot } from './layout.ts'
 
 const { where: WHERE, waiters: WAITERS } = LockEntry
+const { tid: SECTION_TID } = SectionSlot
 
 /**
  * The lock shim: a lock, and hints around it. Mutual exclusion and wakeups are the inner lock's alone, so a
@@ -20,15 +21,13 @@ export class HandoffMutex implements OwnedLock {
   private readonly tag: number
   private readonly giveWay: GiveWay | undefined
   private readonly i32: Int32Array
-  private readonly time: { readonly clock: number }
   /** The first way of the lock's bucket: its entry is there unless another lock has this way. */
   private readonly entry: number
   /** The TID that locked it last through this object, and its section slot. */
   private tid = 0
   private section = 0
-  /** What that owner wrote in the lock's entry, and when. */
+  /** What that owner wrote in the lock's entry. */
   private where = 0
-  private moment = -1
 
   /** `tag`: the same on every thread (`lockTag`). */
   constructor(inner: OwnedLock, handoff: Handoff, tag: number, giveWay?: GiveWay) {
@@ -37,7 +36,6 @@ export class HandoffMutex implements OwnedLock {
     this.tag = tag
     this.giveWay = giveWay
     this.i32 = handoff.i32
-    this.time = handoff.time
     this.entry = handoff.bucketOf(tag)
   }
 
@@ -52,8 +50,8 @@ export class HandoffMutex implements OwnedLock {
     const { i32, entry, handoff } = this
     const { tid } = owner
     const { where } = this
-    // Any other write to the entry has changed the generation.
-    if (tid !== this.tid || i32[entry + WHERE] !== where || this.moment !== this.time.clock) {
+    // Any other write to the entry has changed the generation; another TID that took the section slot is there.
+    if (tid !== this.tid || i32[entry + WHERE] !== where || i32[this.section + SECTION_TID] !== tid) {
       return this.entered(owner, 0)
     }
     const next = nextGeneration(where)
@@ -171,7 +169,6 @@ export class HandoffMutex implements OwnedLock {
     }
     // Only if the lock has the first way: the fast path does not use the second.
     this.where = this.i32[this.entry] === this.tag ? this.i32[this.entry + WHERE] : -1
-    this.moment = this.time.clock
     return result
   }
 }

@@ -22,7 +22,7 @@ export const BOXED = 10
  */
 export const PUBLISHED = 11
 export const TRAVELLING = 12
-export const UNTRAVELABLE = 13
+const UNTRAVELABLE = 13
 
 type SlotCheck = (value: object) => unknown
 
@@ -32,8 +32,8 @@ function getter(prototype: object, name: PropertyKey): SlotCheck {
   return value => get.call(value) as unknown
 }
 
-export const mapSize: SlotCheck = getter(Map.prototype, 'size')
-export const setSize: SlotCheck = getter(Set.prototype, 'size')
+const mapSize: SlotCheck = getter(Map.prototype, 'size')
+const setSize: SlotCheck = getter(Set.prototype, 'size')
 export const regexpSource: SlotCheck = getter(RegExp.prototype, 'source')
 export const regexpFlags: SlotCheck = getter(RegExp.prototype, 'flags')
 export const dateTime = (value: object): number => Date.prototype.getTime.call(value)

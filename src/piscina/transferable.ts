@@ -24,7 +24,7 @@ class Moving implements Transferable {
   }
 }
 
-export function isTransferable(value: unknown): value is Transferable {
+function isTransferable(value: unknown): value is Transferable {
   return typeof value === 'object' && value !== null && transferableSymbol in value && valueSymbol in value
 }
 

@@ -2,10 +2,10 @@ import { expect, test } from 'vitest'
 import { type MutexKind, PI, PLAIN, ROBUST, ROBUST_PI } from '../../src/futex/robust/mutex.ts'
 import { makePriority } from '../../src/sched/core/priority.ts'
 import { setPriority } from '../../src/sched/core/setpriority.ts'
-import { schedulerSleep } from '../../src/sched/core/sleep.ts'
 import { SWITCH_PREEMPTED } from '../../src/sched/core/switch.ts'
-import { TIMER } from '../../src/sched/core/taskrecord.ts'
+import { UNINTERRUPTIBLE } from '../../src/sched/core/taskrecord.ts'
 import { type LockingTask, LockSimulation } from './pi-sim.ts'
+import { schedulerSleep } from '../../testing/sched/tasks.ts'
 
 const HIGH: number = makePriority(10, 0)
 const MIDDLE: number = makePriority(20, 0)
@@ -107,7 +107,7 @@ function chain(
       world.fork(
         function* (task) {
           expect(yield* task.lock(at)).toBe(0)
-          if (at === 0) while (!go.may) yield* schedulerSleep(task.context, 0, TIMER, 0.5)
+          if (at === 0) while (!go.may) yield* schedulerSleep(task.context, 0, UNINTERRUPTIBLE, 0.5)
           else expect(yield* task.lock(at - 1)).toBe(0)
           yield* work(task, 1)
           order.push(at)
@@ -115,7 +115,7 @@ function chain(
           expect(task.unlock(at)).toBe(0)
           expect(world.priorityOf(task.context.task)).toBe(makePriority(40, 0))
           // Runs until all priorities have been read.
-          while (order.length <= depth) yield* schedulerSleep(task.context, 0, TIMER, 1)
+          while (order.length <= depth) yield* schedulerSleep(task.context, 0, UNINTERRUPTIBLE, 1)
         },
         { priority: makePriority(40, 0), affinity: [at % cpus] },
       ),
@@ -169,9 +169,9 @@ test('an inherited priority ends with its cause: unlock, timeout, a lower priori
   const owner = world.fork(
     function* (task) {
       yield* task.lock(0)
-      while (!state.released) yield* schedulerSleep(task.context, 0, TIMER, 1)
+      while (!state.released) yield* schedulerSleep(task.context, 0, UNINTERRUPTIBLE, 1)
       task.unlock(0)
-      while (state.released) yield* schedulerSleep(task.context, 0, TIMER, 1)
+      while (state.released) yield* schedulerSleep(task.context, 0, UNINTERRUPTIBLE, 1)
     },
     { priority: LOW },
   )

@@ -12,7 +12,7 @@ import { Waiter } from '../../src/futex/core/records.ts'
 import type { MappedBuffer, MappingHandles } from '../../src/futex/core/space.ts'
 import type { Scheduler } from '../../src/sched/core/scheduler.ts'
 import { Simulation } from '../../testing/sched/simulation.ts'
-import { killTask, signalTask } from '../../src/sched/core/sleep.ts'
+import { killTask } from '../../src/sched/core/sleep.ts'
 import { wakeupTask } from '../../src/sched/core/wakeup.ts'
 
 /** The kind of waiter: each row of a conformance table runs for all three. */
@@ -105,12 +105,7 @@ export class Stage {
     return this.queuedWaiters().length
   }
 
-  /** Sends a signal, if the waiter can get one. */
-  signal({ task }: { readonly task: number }): void {
-    signalTask(this.sim.s, task)
-    this.settle()
-  }
-
+  /** Sends the one signal that a task can get. */
   kill({ task }: { readonly task: number }): void {
     killTask(this.sim.s, task)
     this.settle()

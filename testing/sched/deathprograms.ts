@@ -12,7 +12,7 @@ import { bindTask, setAffinity } from '../../src/sched/balance/affinity.ts'
 import { startByArrival, takeArrivals } from '../../src/sched/core/arrivals.ts'
 import { Entity, POLICY_BOUND } from '../../src/sched/core/entity.ts'
 import { exitTask, reapTask } from '../../src/sched/core/exit.ts'
-import { createTask, forkTask } from '../../src/sched/core/fork.ts'
+import { createTask } from '../../src/sched/core/fork.ts'
 import { endLost, type LostTask } from '../../src/sched/recovery/lost.ts'
 import {
   FAIR_PRIORITY,
@@ -47,6 +47,7 @@ import {
 } from '../../src/sched/core/taskrecord.ts'
 import { armTimer, cancelTimer, expireTimers } from '../../src/sched/core/timer.ts'
 import { wakeupTask } from '../../src/sched/core/wakeup.ts'
+import { forkTask } from './tasks.ts'
 
 export type Recover = (s: Scheduler, dead: number) => LostTask[]
 
@@ -73,7 +74,7 @@ export function death(deed: Deed, recover: Recover = recoverScheduler): Setup {
       recover: (dead: number) => {
         const lost = recover(rescuer, dead).map(({ task }) => task)
         for (const task of lost) assert(isBound(kernel, task), 'a task that was never started is lost')
-        endLost(rescuer, lost, 1)
+        endLost(rescuer, lost)
       },
       final: ({ crashed }: { crashed: readonly number[] }) => {
         kernel.check()
@@ -97,8 +98,7 @@ function goOn(kernel: Kernel): void {
   const s = cpus[SURVIVOR]
   const idle = i32[s.queue + RunQueue.idle]
   for (const task of living(kernel)) {
-    // One that has ended waits for its parent.
-    if (kernel.state(task) === ZOMBIE) continue
+    assert(kernel.state(task) !== ZOMBIE, 'a task that has ended was not reaped')
     assert(
       !isBound(kernel, task) || i32[i32[task + TaskRecord.entity] + Entity.cpu] !== MORTAL,
       'a lost task lives',
@@ -427,37 +427,14 @@ export const exit: Deed = {
   },
 }
 
-/** A task ends while its parent, on CPU 1, sleeps until a child has ended. */
-export const exitOfChild: Deed = {
-  tasks: 2,
-  scene: kernel => {
-    const parent = onSurvivor(kernel, true)
-    const s = kernel.cpus[MORTAL]
-    const child = forkTask(kernel.others[0], { affinity: [MORTAL], parent })
-    schedule(s, SWITCH_PREEMPTED)
-    bindTask(s, child)
-    const home = kernel.cpus[SURVIVOR]
-    home.waitTree.add(parent, parent, 36)
-    beginSleep(home, parent, INTERRUPTIBLE)
-    schedule(home, SWITCH_SLEEPS)
-    return {
-      mortal: () => {
-        exitTask(s, child, 0)
-        schedule(s, SWITCH_EXITS)
-      },
-      final: () => assert(!isSleeping(kernel.state(parent)), 'its child has ended, and the parent sleeps'),
-    }
-  },
-}
-
-/** A new task, with a parent that lives on CPU 1. */
+/** A new task, for CPU 1. */
 export const fork: Deed = {
   tasks: 2,
   scene: kernel => {
-    const parent = onSurvivor(kernel, false)
+    onSurvivor(kernel, false)
     const s = kernel.cpus[MORTAL]
     return {
-      mortal: () => forkTask(s, { affinity: [SURVIVOR], parent, priority: makePriority(9, 0) }),
+      mortal: () => forkTask(s, { affinity: [SURVIVOR], priority: makePriority(9, 0) }),
       final: () => {
         const { i32 } = kernel
         for (const task of living(kernel)) {
@@ -467,26 +444,6 @@ export const fork: Deed = {
             'a task runs, and counts as one that was never woken',
           )
         }
-      },
-    }
-  },
-}
-
-/** A task ends that has a child which has ended, and nobody has waited for. */
-export const exitOfParent: Deed = {
-  tasks: 2,
-  scene: kernel => {
-    const parent = started(kernel)
-    const home = kernel.cpus[SURVIVOR]
-    const child = forkTask(kernel.others[0], { affinity: [SURVIVOR], parent })
-    schedule(home, SWITCH_PREEMPTED)
-    exitTask(home, child, 0)
-    schedule(home, SWITCH_EXITS)
-    const s = kernel.cpus[MORTAL]
-    return {
-      mortal: () => {
-        exitTask(s, parent, 0)
-        schedule(s, SWITCH_EXITS)
       },
     }
   },
@@ -555,8 +512,6 @@ export const deeds: Readonly<Record<string, Deed>> = {
   'arming and cancelling a timer': timerCancelled,
   'nothing, while another arms its first timer': timersAgainstSleep,
   'end of a task': exit,
-  'end of a child': exitOfChild,
-  'end of a parent': exitOfParent,
   'making a task': fork,
   'taking what has arrived': takingArrivals,
   'taking what has arrived for another': takingArrivalsOfOther,

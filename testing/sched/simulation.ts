@@ -11,13 +11,14 @@ import { CONTINUES, cpuLoop } from '../../src/sched/core/cpuloop.ts'
 import { exitTask } from '../../src/sched/core/exit.ts'
 import { enablePolicy } from '../../src/sched/ext/extcpu.ts'
 import { loadPolicy, takeAllTasks } from '../../src/sched/ext/extload.ts'
-import { forkTask, type TaskOptions } from '../../src/sched/core/fork.ts'
+import { type TaskOptions } from '../../src/sched/core/fork.ts'
 import { checkInvariants } from './invariants.ts'
 import { checkPolicy, type PolicySource } from '../../src/sched/ext/policy.ts'
 import { planScheduler, Scheduler, type SchedulerPlan } from '../../src/sched/core/scheduler.ts'
 import type { TaskContext } from '../../src/sched/core/sleep.ts'
 import { SWITCH_EXITS, SWITCH_PREEMPTED } from '../../src/sched/core/switch.ts'
 import { TaskRecord } from '../../src/sched/core/taskrecord.ts'
+import { forkTask } from './tasks.ts'
 
 /**
  * The scheduler on simulated CPUs, with plain generators as task bodies. A body yields SWITCH_PREEMPTED at

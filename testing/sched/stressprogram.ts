@@ -8,16 +8,10 @@ import { exitTask } from '../../src/sched/core/exit.ts'
 import { FAIR_PRIORITY, makePriority } from '../../src/sched/core/priority.ts'
 import { planScheduler, Scheduler, type SchedulerPlan } from '../../src/sched/core/scheduler.ts'
 import { setPriority } from '../../src/sched/core/setpriority.ts'
-import { beginSleep, endSleep, killTask, signalTask, takePending } from '../../src/sched/core/sleep.ts'
+import { beginSleep, endSleep, killTask, takePending } from '../../src/sched/core/sleep.ts'
 import { schedulerContinue, schedulerStop } from '../../src/sched/core/stop.ts'
 import { SWITCH_EXITS, SWITCH_PREEMPTED, SWITCH_SLEEPS, SWITCH_YIELDS } from '../../src/sched/core/switch.ts'
-import {
-  INTERRUPTIBLE,
-  TaskRecord,
-  TIMER,
-  TIMER_KILLABLE,
-  UNINTERRUPTIBLE,
-} from '../../src/sched/core/taskrecord.ts'
+import { INTERRUPTIBLE, TaskRecord, UNINTERRUPTIBLE } from '../../src/sched/core/taskrecord.ts'
 import { wakeupTask } from '../../src/sched/core/wakeup.ts'
 
 /**
@@ -92,12 +86,13 @@ function act(s: Scheduler, plan: StressPlan, sizes: StressSizes, task: number, b
   }
   const dice = random >>> 16
   if (dice % 5 === 0) {
-    const states = [INTERRUPTIBLE, UNINTERRUPTIBLE, TIMER, TIMER_KILLABLE]
     // The coroutine is off its stack: it may be resumed from the moment its state says asleep.
     const timeout = 1 + (dice % 3)
     i32[body + Body.timeout] = timeout
     Atomics.store(i32, body + Body.inside, 0)
-    return beginSleep(s, task, states[dice & 3], timeout / 4) ? SWITCH_SLEEPS : SWITCH_PREEMPTED
+    return beginSleep(s, task, (dice & 1) === 0 ? INTERRUPTIBLE : UNINTERRUPTIBLE, timeout / 4)
+      ? SWITCH_SLEEPS
+      : SWITCH_PREEMPTED
   }
   if (dice % 3 === 0) meddle(s, plan, sizes, task, dice)
   return dice % 2 === 0 ? SWITCH_YIELDS : SWITCH_PREEMPTED
@@ -125,7 +120,7 @@ function meddle(s: Scheduler, plan: StressPlan, sizes: StressSizes, own: number,
       setAffinity(s, task, 1 + (dice % ((1 << sizes.cpus) - 1)), 0)
       break
     case 5:
-      signalTask(s, task)
+      killTask(s, task)
       break
     case 6:
       killTask(s, task)

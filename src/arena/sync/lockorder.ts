@@ -16,7 +16,6 @@ export const lockOrder: readonly LockClass[] = [
   { name: 'futex table', sameRank: 'never' },
   { name: 'futex queue', sameRank: 'by address' },
   { name: 'lock owner', sameRank: 'never' },
-  { name: 'task', sameRank: 'never' },
   { name: 'pi', sameRank: 'never' },
   { name: 'run queue', sameRank: 'by address' },
   { name: 'dispatch queue', sameRank: 'never' },

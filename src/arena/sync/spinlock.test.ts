@@ -71,11 +71,11 @@ test('a foreign release throws and leaves the owner its lock', () => {
 
 test('locks taken against the order throw, with both names and the order', () => {
   const { lock, thread } = setUp()
-  const [task, pi] = [lock('task'), lock('pi')]
+  const [task, pi] = [lock('lock owner'), lock('pi')]
   const cpu = thread(0)
   acquire(cpu, pi)
   expect(() => acquire(cpu, task)).toThrow(
-    /took a 'task' lock while holding a 'pi' lock; the order is .*task, pi, run queue/,
+    /took a 'lock owner' lock while holding a 'pi' lock; the order is .*lock owner, pi, run queue/,
   )
   release(cpu, pi)
   acquire(cpu, task)

@@ -102,7 +102,7 @@ export function through<T>(list: T): T {
 }
 
 /** Whether reading a property runs no code that may change something unseen. */
-export function isQuiet(value: object, key: PropertyKey): boolean {
+function isQuiet(value: object, key: PropertyKey): boolean {
   if (pending.reals.has(value)) return true
   for (let holder: object | null = value; holder !== null; holder = getPrototypeOf(holder)) {
     if (pending.reals.has(holder)) return true
@@ -115,7 +115,7 @@ export function isQuiet(value: object, key: PropertyKey): boolean {
 }
 
 /** Whether all that a thread has noted since is quiet. */
-export function wasQuiet(thread: number, since: number): boolean {
+function wasQuiet(thread: number, since: number): boolean {
   const count = (pending.looks[thread] - since) | 0
   if (count < 0 || count > NOTED_MAX) return false
   for (let look = since; look !== pending.looks[thread]; look = (look + 1) | 0) {

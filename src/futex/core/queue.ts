@@ -105,7 +105,7 @@ export function wakeAll(context: FutexContext): void {
 }
 
 /**
- * The sleeper removes itself from the queue: timeout, signal or cancellation. True: it did. False: a wake, or
+ * The sleeper removes itself from the queue: timeout, kill or cancellation. True: it did. False: a wake, or
  * the end of its mapping, was first.
  *
  *   sleeper                                  requeuer

@@ -10,19 +10,17 @@ import { Lock } from '../../arena/sync/spinlock.ts'
  * two mappings of one buffer have the same shared futexes, but different private ones. A futex exists while
  * it has waiters.
  */
-export const Space: Layout<'lock' | 'alive' | 'mappings'> = record('space', {
+export const Space: Layout<'lock' | 'mappings'> = record('space', {
   lock: words(Lock.words),
-  alive: word,
   mappings: word,
 })
 
 export const Backing: Layout<'alive' | 'mappings'> = record('backing', { alive: word, mappings: word })
 
-export const Mapping: Layout<'alive' | 'space' | 'backing' | 'bytes'> = record('mapping', {
+export const Mapping: Layout<'alive' | 'space' | 'backing'> = record('mapping', {
   alive: word,
   space: word,
   backing: word,
-  bytes: word,
 })
 
 /**

@@ -1,21 +1,14 @@
 import { Entity } from '../../sched/core/entity.ts'
 import { beginSleep, endSleep, type TaskContext } from '../../sched/core/sleep.ts'
 import { SWITCH_SLEEPS } from '../../sched/core/switch.ts'
-import {
-  INTERRUPTIBLE,
-  SLEEP_KILLED,
-  RUNNING,
-  SLEEP_SIGNALLED,
-  TaskRecord,
-} from '../../sched/core/taskrecord.ts'
+import { INTERRUPTIBLE, SLEEP_KILLED, RUNNING, TaskRecord } from '../../sched/core/taskrecord.ts'
 import { cancelTimer } from '../../sched/core/timer.ts'
 import type { FutexContext } from './context.ts'
 import { LockOwner, ownerOfTask } from './owner.ts'
 import type { TaskWaiter } from './sleep.ts'
 
 /**
- * A task of the scheduler as a futex waiter: it sleeps INTERRUPTIBLE, so a signal or a kill ends the wait
- * with EINTR.
+ * A task of the scheduler as a futex waiter: it sleeps INTERRUPTIBLE, so a kill ends the wait with EINTR.
  */
 export class SchedTaskWaiter implements TaskWaiter {
   readonly suspended: number = SWITCH_SLEEPS
@@ -68,7 +61,6 @@ export class SchedTaskWaiter implements TaskWaiter {
   }
 
   endPark(): boolean {
-    const reason = endSleep(this.current.s, this.current.task, this.timeout)
-    return reason === SLEEP_SIGNALLED || reason === SLEEP_KILLED
+    return endSleep(this.current.s, this.current.task, this.timeout) === SLEEP_KILLED
   }
 }

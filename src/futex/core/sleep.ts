@@ -35,7 +35,7 @@ export interface TaskWaiter {
   /** The futex context of the CPU that it is on now: it may have moved while it slept. */
   context(): FutexContext
   /**
-   * Marks the task as asleep, for at most `timeout` milliseconds. False: a signal or a kill is pending, and
+   * Marks the task as asleep, for at most `timeout` milliseconds. False: a kill is pending, and
    * it must not park.
    */
   beginPark(timeout: number): boolean
@@ -44,7 +44,7 @@ export interface TaskWaiter {
    * must yield anyway.
    */
   cancelPark(): boolean
-  /** Called after the switch. True: a signal or a kill ended the sleep. */
+  /** Called after the switch. True: a kill ended the sleep. */
   endPark(): boolean
 }
 
@@ -212,7 +212,7 @@ export async function sleepPromise(
 }
 
 /**
- * Parks the task: the value that it yields says so to its CPU. An abort ends the wait like a signal: -EINTR.
+ * Parks the task: the value that it yields says so to its CPU. An abort ends the wait like a kill: -EINTR.
  * If an error is thrown into the task (a cancel or a kill while it is parked), the task leaves its queues and
  * the error goes on. A waiter that is QUEUE_WOKEN then had been woken before, and the caller must pass that
  * on.

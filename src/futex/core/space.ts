@@ -155,7 +155,6 @@ export class AddressSpace {
     const space = layout.spaces.allocate(thread)
     initLock(i32, space + Space.lock, lockRank('space'))
     i32[space + Space.mappings] = 0
-    Atomics.store(i32, space + Space.alive, 1)
     layout.spaces.publish(i32, space)
     return new AddressSpace(context, space)
   }
@@ -190,7 +189,6 @@ export class AddressSpace {
       const shared = this.backingOf(known, backing !== undefined)
       i32[mapping + Mapping.space] = this.space
       i32[mapping + Mapping.backing] = shared
-      i32[mapping + Mapping.bytes] = buffer.byteLength
       Atomics.store(i32, mapping + Mapping.alive, 1)
       layout.mappings.publish(i32, mapping)
       i32[this.space + Space.mappings]++

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Mutex } from '../../index.ts'
-import { INTERRUPTIBLE, SLEEP_KILLED, TaskRecord, WAKE_KILLABLE } from '../../sched/core/taskrecord.ts'
+import { INTERRUPTIBLE, SLEEP_KILLED, TaskRecord, WAKE_INTERRUPTIBLE } from '../../sched/core/taskrecord.ts'
 import { wakeup } from '../../sched/core/wakeup.ts'
 import { failureOf, sharedWords as shared, until } from '../../../testing/kernel/fixtures/ending.ts'
 import { Kernel } from '../boot/kernel.ts'
@@ -343,7 +343,7 @@ test.each([
       let woke = false
       view.withTask(task.job, record => {
         if (Atomics.load(view.i32, record + TaskRecord.state) === INTERRUPTIBLE)
-          woke = wakeup(view.s, record, WAKE_KILLABLE, SLEEP_KILLED)
+          woke = wakeup(view.s, record, WAKE_INTERRUPTIBLE, SLEEP_KILLED)
       })
       return woke
     }

@@ -118,7 +118,6 @@ export function recoverCpu(
   endLost(
     s,
     lostTasks.map(({ task }) => task),
-    OUTCOME_LOST,
   ) // 5
   // A kill in progress is counted, so that the watchdog checks again.
   Atomics.add(i32, view.plan.counters.start + Counters.kills, 1)
@@ -353,7 +352,7 @@ class JobRecovery implements Recovery {
       // A task that was bound to the dead CPU is claimed already, and ends with the others.
       if (!this.tasks.has(job)) {
         claimTask(s, task)
-        endLost(s, [task], OUTCOME_LOST)
+        endLost(s, [task])
       }
     }
     i32[job + Job.number] = 0

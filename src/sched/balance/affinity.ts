@@ -59,16 +59,6 @@ export function bindTask(s: Scheduler, task: number): void {
   release(thread, se + Entity.piLock)
 }
 
-/** The mask as it is now: low and high word. */
-export function getAffinity(s: Scheduler, task: number): readonly [low: number, high: number] {
-  const { i32, thread } = s
-  const se = i32[task + TaskRecord.entity]
-  acquire(thread, se + Entity.piLock)
-  const mask = [i32[se + Entity.affinityMask], i32[se + Entity.affinityMask + 1]] as const
-  release(thread, se + Entity.piLock)
-  return mask
-}
-
 /** The mask has a CPU in it at every step. */
 function storeMask(i32: Int32Array, se: number, low: number, high: number): void {
   if (low !== 0) i32[se + Entity.affinityMask] = low

@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { cpuAccount, taskAccount } from '../core/account.ts'
-import { bindTask, getAffinity, setAffinity } from './affinity.ts'
+import { bindTask, setAffinity } from './affinity.ts'
 import { Entity } from '../core/entity.ts'
 import { recoverScheduler } from '../recovery/recovery.ts'
 import { makePriority } from '../core/priority.ts'
 import { RunQueue } from '../core/runqueue.ts'
 import { Simulation } from '../../../testing/sched/simulation.ts'
-import { schedulerSleep } from '../core/sleep.ts'
 import { SWITCH_PREEMPTED } from '../core/switch.ts'
-import { INTERRUPTIBLE, TaskRecord, TIMER } from '../core/taskrecord.ts'
+import { INTERRUPTIBLE, TaskRecord, UNINTERRUPTIBLE } from '../core/taskrecord.ts'
 import { wakeupTask } from '../core/wakeup.ts'
+import { schedulerSleep } from '../../../testing/sched/tasks.ts'
 
 const cpuOf = (sim: Simulation, task: number): number =>
   sim.s.i32[sim.s.i32[task + TaskRecord.entity] + Entity.cpu]
@@ -93,7 +93,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     for (let i = 0; i < 12; i++) {
       sim.fork(function* (context) {
         yield* busy(context, 20)
-        yield* schedulerSleep(context, 0, TIMER, 4)
+        yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 4)
         yield* busy(context, 20)
         done++
       })
@@ -119,7 +119,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     for (let i = 0; i < 6; i++) {
       sim.fork(function* (context) {
         yield* busy(context, 30)
-        yield* schedulerSleep(context, 0, TIMER, 2)
+        yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 2)
         done++
       })
     }
@@ -140,13 +140,14 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
       for (let i = 0; i < 5; i++) {
         cpus.add(context.cpu.id)
         yield* busy(context, 5)
-        yield* schedulerSleep(context, 0, TIMER, 1)
+        yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 1)
       }
       done = true
     })
     sim.run({ until: 1 })
     const home = cpuOf(sim, task)
-    expect(getAffinity(sim.s, task)).toEqual([1 << home, 0])
+    const mask = sim.s.i32[task + TaskRecord.entity] + Entity.affinityMask
+    expect([sim.s.i32[mask], sim.s.i32[mask + 1]]).toEqual([1 << home, 0])
     void sim.machine.stop(home)
     sim.run({ until: 2 })
     expect(done).toBe(false)
@@ -241,7 +242,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     const task = sim.fork(function* (context) {
       for (let i = 0; i < 10; i++) {
         yield* busy(context, 30)
-        yield* schedulerSleep(context, 0, TIMER, 2)
+        yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 2)
       }
       yield* schedulerSleep(context, 0, INTERRUPTIBLE)
     })

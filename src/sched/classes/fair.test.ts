@@ -3,9 +3,9 @@ import { taskAccount } from '../core/account.ts'
 import { makePriority, weightOfNice } from '../core/priority.ts'
 import { setNice } from '../core/setpriority.ts'
 import { Simulation } from '../../../testing/sched/simulation.ts'
-import { schedulerSleep } from '../core/sleep.ts'
 import { SWITCH_PREEMPTED } from '../core/switch.ts'
-import { TaskRecord, TIMER } from '../core/taskrecord.ts'
+import { TaskRecord, UNINTERRUPTIBLE } from '../core/taskrecord.ts'
+import { schedulerSleep } from '../../../testing/sched/tasks.ts'
 
 function* hog(context: { cpu: { charge(ms: number): void } }): Generator<number, void, unknown> {
   for (;;) {
@@ -55,7 +55,7 @@ describe.each([1, 2, 3, 4, 5])('with seed %i', seed => {
     sim.fork(function* (context) {
       for (let i = 0; i < 50; i++) {
         const due = context.cpu.now() + 20
-        yield* schedulerSleep(context, 0, TIMER, 20)
+        yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 20)
         delays.push(context.cpu.now() - due)
         context.cpu.charge(0.5)
         yield SWITCH_PREEMPTED
@@ -75,7 +75,7 @@ describe.each([1, 2, 3, 4, 5])('with seed %i', seed => {
     const delays: number[] = []
     sim.fork(function* (context) {
       for (let i = 0; i < 50; i++) {
-        yield* schedulerSleep(context, 0, TIMER, 37)
+        yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 37)
         const made = context.cpu.now()
         sim.fork(function* ({ cpu }) {
           delays.push(cpu.now() - made)
@@ -97,7 +97,7 @@ describe.each([1, 2, 3, 4, 5])('with seed %i', seed => {
     const sim = new Simulation({ cpus: 1, seed, slice: 3 })
     const others = [sim.fork(hog), sim.fork(hog)]
     const lazy = sim.fork(function* (context) {
-      yield* schedulerSleep(context, 0, TIMER, 1000)
+      yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 1000)
       yield* hog(context)
     })
     sim.run({ until: 1000 })
@@ -129,7 +129,7 @@ describe.each([1, 2, 3, 4, 5])('with seed %i', seed => {
         for (;;) {
           context.cpu.charge(1)
           yield SWITCH_PREEMPTED
-          yield* schedulerSleep(context, 0, TIMER, 1)
+          yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 1)
         }
       },
       { priority: makePriority(4, 0) },
@@ -151,7 +151,7 @@ test('the fair tree stays right under any mix of arrivals and departures', () =>
         for (let k = 0; k < 30; k++) {
           context.cpu.charge(((i * 7 + k * 3) % 11) / 20)
           yield SWITCH_PREEMPTED
-          if ((i + k) % 4 === 0) yield* schedulerSleep(context, 0, TIMER, ((i + k) % 9) / 3)
+          if ((i + k) % 4 === 0) yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, ((i + k) % 9) / 3)
         }
         alive--
       },

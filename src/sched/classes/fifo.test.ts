@@ -3,9 +3,9 @@ import { taskAccount } from '../core/account.ts'
 import { makePriority } from '../core/priority.ts'
 import { setPriority } from '../core/setpriority.ts'
 import { Simulation, type TaskBody } from '../../../testing/sched/simulation.ts'
-import { schedulerSleep } from '../core/sleep.ts'
 import { SWITCH_PREEMPTED, SWITCH_YIELDS } from '../core/switch.ts'
-import { TaskRecord, TIMER } from '../core/taskrecord.ts'
+import { TaskRecord, UNINTERRUPTIBLE } from '../core/taskrecord.ts'
+import { schedulerSleep } from '../../../testing/sched/tasks.ts'
 
 const work = (log: string[], name: string, turns: number, why = SWITCH_PREEMPTED): TaskBody =>
   function* (context) {
@@ -56,7 +56,7 @@ test('a preempted task goes on before its equals, as it has not had its turn', (
   const log: string[] = []
   sim.fork(
     function* (context) {
-      yield* schedulerSleep(context, 0, TIMER, 2.5)
+      yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 2.5)
       log.push('high')
     },
     { priority: makePriority(3, 0) },
@@ -71,7 +71,7 @@ test('round robin: preemption does not renew a slice, so a task that is preempte
   const log: string[] = []
   sim.fork(
     function* (context) {
-      for (let turn = 0; turn < 8; turn++) yield* schedulerSleep(context, 0, TIMER, 1.5)
+      for (let turn = 0; turn < 8; turn++) yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 1.5)
     },
     { priority: makePriority(3, 0) },
   )
@@ -128,7 +128,7 @@ test('a task changes class while it runs, queues and sleeps, and the sums stay r
               k % 2 === 0 ? makePriority(32, 0) : makePriority(1 + (k % 62), k & 3),
             )
           }
-          if (k % 7 === 0) yield* schedulerSleep(context, 0, TIMER, 0.3)
+          if (k % 7 === 0) yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 0.3)
         }
         done++
       }),
@@ -148,7 +148,7 @@ test('accounting adds up: what tasks ran is what their CPU was busy', () => {
           context.cpu.charge(1)
           yield SWITCH_YIELDS
         }
-        yield* schedulerSleep(context, 0, TIMER, 5)
+        yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 5)
         const { runTime, switches, wakeups } = taskAccount(
           context.s.i32,
           context.s.i32[context.task + TaskRecord.entity],

@@ -41,10 +41,6 @@ export function isReady(i32: Int32Array, mask: number, level: number): boolean {
   return ((i32[mask + readySecondary + (level >> 5)] >>> (level & 31)) & 1) !== 0
 }
 
-export function nothingReady(i32: Int32Array, mask: number): boolean {
-  return i32[mask + ready] === 0
-}
-
 /** The lowest, that is the best, level that is set. The mask must not be empty. */
 export function bestReady(i32: Int32Array, mask: number): number {
   const group = lowestBit(i32[mask + ready])

@@ -3,8 +3,8 @@ import { cpuAccount } from './account.ts'
 import { Entity } from './entity.ts'
 import { RunQueue } from './runqueue.ts'
 import { Simulation } from '../../../testing/sched/simulation.ts'
-import { schedulerSleep } from './sleep.ts'
-import { TIMER } from './taskrecord.ts'
+import { UNINTERRUPTIBLE } from './taskrecord.ts'
+import { schedulerSleep } from '../../../testing/sched/tasks.ts'
 
 /** Microseconds at which the high word changes. */
 const HIGH_US = 2 ** 32
@@ -41,7 +41,7 @@ test('each wakeup is counted by its task, and by the CPU that it goes to', () =>
   const { s } = sim
   for (let task = 0; task < 4; task++) {
     sim.fork(function* (context) {
-      for (let turn = 0; turn < 5; turn++) yield* schedulerSleep(context, 0, TIMER, 1)
+      for (let turn = 0; turn < 5; turn++) yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 1)
     })
   }
   expect(sim.run()).toBe('idle')

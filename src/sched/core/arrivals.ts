@@ -1,6 +1,5 @@
 import type { ArenaPlan, Region } from '../../arena/memory/arena.ts'
 import { assert } from '../../arena/assert.ts'
-import { ListNode } from '../../arena/trees/list.ts'
 import { LINE_WORDS } from '../../arena/memory/record.ts'
 import { acquire, release } from '../../arena/sync/spinlock.ts'
 import { maskHas } from './cpumask.ts'
@@ -60,9 +59,6 @@ const LAST = -1
  */
 const RUN_MOST = 32
 
-/** The list's link: of all the fields that a task without a parent never uses. */
-const link = TaskRecord.sibling + ListNode.next
-
 export function reserveArrivals(plan: ArenaPlan, cpus: number): ArrivalsPlan {
   return { ...plan.reserve('arrivals', (1 + cpus) * LINE_WORDS), cpus }
 }
@@ -103,7 +99,7 @@ export class Arrivals {
     const at = this.headOf(cpu)
     let first = Atomics.load(i32, at)
     for (;;) {
-      i32[task + link] = first === 0 ? LAST : first
+      i32[task + TaskRecord.arrivedNext] = first === 0 ? LAST : first
       const seen = Atomics.compareExchange(i32, at, first, task) // (A)
       if (seen === first) return first === 0
       first = seen
@@ -122,8 +118,8 @@ export class Arrivals {
     let newest = Atomics.exchange(i32, this.headOf(cpu), 0) // (D)
     let oldest = LAST
     while (newest > 0) {
-      const next = i32[newest + link]
-      i32[newest + link] = oldest
+      const next = i32[newest + TaskRecord.arrivedNext]
+      i32[newest + TaskRecord.arrivedNext] = oldest
       oldest = newest
       newest = next
     }
@@ -179,7 +175,7 @@ export class Arrivals {
 export function startByArrival(s: Scheduler, task: number): void {
   const { i32, arrivals } = s
   const se = i32[task + TaskRecord.entity]
-  const cpu = mayArrive(s, task, se) ? arrivals.choose(s) : -1
+  const cpu = mayArrive(s, se) ? arrivals.choose(s) : -1
   if (cpu < 0) {
     startTask(s, task)
     return
@@ -204,7 +200,7 @@ export function takeArrivals(s: Scheduler, cpu: number): void {
   const here = queue !== 0 && i32[queue + RunQueue.online] !== 0 ? queue : 0
   if (!s.turnsAreShort) s.readClock()
   while (task !== LAST) {
-    const next = i32[task + link]
+    const next = i32[task + TaskRecord.arrivedNext]
     startArrived(s, task, here)
     task = next
   }
@@ -250,13 +246,12 @@ function startArrived(s: Scheduler, task: number, here: number): void {
   s.sendKicks()
 }
 
-function mayArrive(s: Scheduler, task: number, se: number): boolean {
+function mayArrive(s: Scheduler, se: number): boolean {
   const { i32 } = s
   return (
     s.cpu < 0 &&
     i32[se + Entity.priority] >> 2 === FAIR_MAJOR_PRIORITY &&
     (i32[se + Entity.affinityMask] & i32[se + Entity.affinityMask + 1]) === -1 &&
-    Atomics.load(i32, task + TaskRecord.parent) === 0 &&
     Atomics.load(i32, s.ext.record + ExtRecord.takes) === 0
   )
 }

@@ -15,7 +15,6 @@ import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { pullTask, pushTask, stealTask } from '../balance/steal.ts'
 import { SWITCH_EXITS, SWITCH_PREEMPTED, schedule, SWITCH_YIELDS, yieldToEqual } from './switch.ts'
-import { TaskRecord } from './taskrecord.ts'
 import { expireTimers } from './timer.ts'
 
 /**
@@ -106,11 +105,10 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
     }
     if (arrivals.has(s.cpu)) takeArrivals(s, s.cpu)
     const prev = current
-    const orphan = why === SWITCH_EXITS && i32[i32[prev + Entity.task] + TaskRecord.orphan] !== 0
     if (ext.policy !== null) beforeSwitch(s, why)
     current = schedule(s, why)
     if (ext.policy !== null) afterSwitch(s, prev, current, why)
-    if (orphan) reapTask(s, i32[prev + Entity.task])
+    if (why === SWITCH_EXITS) reapTask(s, i32[prev + Entity.task])
     if (balances && why === SWITCH_PREEMPTED && prev !== current) outranked(s, prev, current)
     why = SWITCH_PREEMPTED
     if (balances && online && s.othersOffer() && pull(s, current, idle)) continue

@@ -31,10 +31,7 @@ import { armTick } from './tick.ts'
  * comes first sets its active bit, and then looks through the queues of those that are offline (hotplug.ts).
  */
 
-/**
- * Selects and enqueues, by compare-exchange on onRq. The pi lock is held and no run queue lock; the task is
- * RUNNING.
- */
+/** Selects and enqueues. The pi lock is held and no run queue lock; the task is RUNNING, and off its CPU. */
 export function enqueueSelected(s: Scheduler, se: number): void {
   while (!enqueueOn(s, s.queueOf(selectTaskRq(s, se)), se));
 }
@@ -56,14 +53,13 @@ function enqueueOn(s: Scheduler, queue: number, se: number, arrives = false): bo
   const { i32, thread } = s
   acquire(thread, queue + RunQueue.lock)
   const places = mayPlace(s, queue, se)
-  // (D) of wakeup.ts: one of the waker and the switch that is ending gets to enqueue.
-  if (places && Atomics.load(i32, se + Entity.onRq) === 0) {
+  if (places) {
     assert(Atomics.load(i32, se + Entity.onCpu) === 0, 'enqueued an entity that is on a CPU')
+    assert(Atomics.load(i32, se + Entity.onRq) === 0, 'enqueued an entity that is on a queue')
     const last = i32[se + Entity.cpu]
     // `cpu` first: onRq and cpu together say which queue it is on, at every step (recovery.ts).
     if (last !== i32[queue + RunQueue.cpu]) Atomics.store(i32, se + Entity.cpu, i32[queue + RunQueue.cpu])
-    const was = Atomics.compareExchange(i32, se + Entity.onRq, 0, 1)
-    assert(was === 0, 'a task that is off its CPU is queued by who holds its pi lock')
+    Atomics.store(i32, se + Entity.onRq, 1) // (D) of wakeup.ts
     i32[queue + RunQueue.woken]++
     if (i32[s.recording] !== 0) recordWakeup(s, queue, se)
     placeOn(s, queue, se, last, !arrives)

@@ -44,7 +44,6 @@ export const Entity: Layout<
   | 'weight'
   | 'pushLinks'
   | 'startTime'
-  | 'execEnd'
   | 'runTimeHigh'
   | 'runTimeLow'
   | 'runTimeCheck'
@@ -121,8 +120,6 @@ export const Entity: Layout<
   extState: word,
 
   startTime: float64,
-  /** When it was last switched away from, to sleep or by preemption; after a yield that is `execStart`. */
-  execEnd: float64,
   runTimeHigh: word,
   runTimeLow: word,
   runTimeCheck: word,
@@ -140,7 +137,7 @@ export const Entity: Layout<
   extSlice: word,
 })
 
-/** What of a record is used: with the header that stands before it, exactly four lines. */
+/** The words of a record that are used: with the header that stands before it, four lines at most. */
 export const ENTITY_WORDS: number = Entity.extSlice + 1
 
 /**

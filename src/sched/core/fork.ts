@@ -1,7 +1,6 @@
 import { assert } from '../../arena/assert.ts'
-import { initList, listPush } from '../../arena/trees/list.ts'
 import { lockRank } from '../../arena/sync/lockorder.ts'
-import { acquire, Lock, release } from '../../arena/sync/spinlock.ts'
+import { Lock } from '../../arena/sync/spinlock.ts'
 import { maskOf } from './cpumask.ts'
 import { Entity, ENTITY_WORDS, POLICY_ROUND_ROBIN } from './entity.ts'
 import { recordSpawn } from './events.ts'
@@ -11,7 +10,7 @@ import { FAIR_PRIORITY, IDLE_MAJOR_PRIORITY, majorPriority, PRIORITY_NONE, weigh
 import { notePushable } from '../balance/pushable.ts'
 import type { Scheduler } from './scheduler.ts'
 import { classRq } from './runqueue.ts'
-import { TaskRecord, TASK_WORDS, UNINTERRUPTIBLE, WAKE_ANY, SLEEP_WOKEN, ZOMBIE } from './taskrecord.ts'
+import { TaskRecord, TASK_WORDS, UNINTERRUPTIBLE, WAKE_ANY, SLEEP_WOKEN } from './taskrecord.ts'
 import { setTaskName } from './taskname.ts'
 import { wakeup } from './wakeup.ts'
 
@@ -27,24 +26,21 @@ export interface TaskOptions {
   readonly slice?: number
   /** The CPUs that it may run on; all by default. */
   readonly affinity?: readonly number[]
-  /** Whoever reaps it; 0: it is reaped when it ends. */
-  readonly parent?: number
   /**
-   * The caller settles it (publishTask), when it has put down who knows of it: until then it goes if this
-   * thread dies.
+   * The caller publishes it (publishTask) when it has written down what refers to it: until then recovery
+   * frees it if this thread dies.
    */
-  readonly unsettled?: boolean
+  readonly unpublished?: boolean
 }
 
 const MASK_ALL = -1
-const lockRankTask = lockRank('task')
 const lockRankPi = lockRank('pi')
 
 /** Makes a task that sleeps until startTask wakes it for the first time. From any thread. */
 export function createTask(
   s: Scheduler,
   options: TaskOptions = {},
-  unsettled: boolean = options.unsettled ?? false,
+  unpublished: boolean = options.unpublished ?? false,
 ): number {
   const { i32, f64, thread } = s
   const priority = options.priority ?? FAIR_PRIORITY
@@ -57,13 +53,11 @@ export function createTask(
   if ((low | high) === 0) throw new RangeError('affinity: the list is empty; give at least one CPU')
   const task = s.tasks.allocate(thread)
   const se = s.entities.allocate(thread)
-  // Plain stores, all of it: nobody sees the records before they are settled. The locks are free with that.
+  // Plain stores: no other thread reads the records before they are published. The locks are free with that.
   clear(i32, task, TASK_WORDS)
   clear(i32, se, ENTITY_WORDS)
   i32[task + TaskRecord.entity] = se
   i32[task + TaskRecord.slot] = s.tasks.indexOf(task)
-  i32[task + TaskRecord.lock + Lock.rank] = lockRankTask
-  initList(i32, task + TaskRecord.children)
   if (options.name !== undefined) setTaskName(s, task, options.name)
   i32[se + Entity.task] = task
   i32[se + Entity.priority] = priority
@@ -80,9 +74,8 @@ export function createTask(
   f64[(se + Entity.startTime) >> 1] = s.readClock()
   i32[se + Entity.piLock + Lock.rank] = lockRankPi
   i32[task + TaskRecord.state] = UNINTERRUPTIBLE
-  if (options.parent) adoptChild(s, options.parent, task)
   s.entities.publish(i32, se)
-  if (!unsettled) s.tasks.publish(i32, task)
+  if (!unpublished) s.tasks.publish(i32, task)
   return task
 }
 
@@ -105,20 +98,4 @@ export function startTask(s: Scheduler, task: number): void {
   if (i32[s.recording] !== 0) recordSpawn(s, task, se)
   const started = wakeup(s, task, WAKE_ANY, SLEEP_WOKEN)
   assert(started, 'a task is started once')
-}
-
-/** createTask and startTask in one. */
-export function forkTask(s: Scheduler, options: TaskOptions = {}): number {
-  const task = createTask(s, options)
-  startTask(s, task)
-  return task
-}
-
-function adoptChild(s: Scheduler, parent: number, child: number): void {
-  const { i32, thread } = s
-  assert(Atomics.load(i32, parent + TaskRecord.state) !== ZOMBIE, 'a task that has ended has no new children')
-  acquire(thread, parent + TaskRecord.lock)
-  Atomics.store(i32, child + TaskRecord.parent, parent)
-  listPush(i32, parent + TaskRecord.children, child + TaskRecord.sibling)
-  release(thread, parent + TaskRecord.lock)
 }

@@ -5,8 +5,8 @@ import { assert } from '../../arena/assert.ts'
  * also names the scheduling class, so that finding the next task is finding the lowest set bit
  * (readymask.ts).
  *
- *   major   who
- *   0       EXIT: tasks that end, so that what they hold comes back soon
+ *   major   tasks
+ *   0       FIFO: no task of a program has this level
  *   1-31    FIFO: outranks every ordinary task
  *   32      FAIR: ordinary tasks, the default; minor levels mean nothing here, nice does (fair.ts)
  *   33      EXT: scheduled by a policy that a user has loaded (ext.ts); round robin while there is none
@@ -16,7 +16,6 @@ import { assert } from '../../arena/assert.ts'
 export const MAJOR_LEVELS = 64
 export const MINOR_LEVELS = 4
 
-const EXIT_MAJOR_PRIORITY = 0
 export const FAIR_MAJOR_PRIORITY = 32
 export const EXT_MAJOR_PRIORITY = 33
 export const IDLE_MAJOR_PRIORITY = 63
@@ -34,7 +33,6 @@ export function makePriority(major: number, minor: number): number {
   return (major << 2) | minor
 }
 
-export const EXIT_PRIORITY: number = makePriority(EXIT_MAJOR_PRIORITY, 0)
 export const FAIR_PRIORITY: number = makePriority(FAIR_MAJOR_PRIORITY, 0)
 export const EXT_PRIORITY: number = makePriority(EXT_MAJOR_PRIORITY, 0)
 export const IDLE_PRIORITY: number = makePriority(IDLE_MAJOR_PRIORITY, 3)

@@ -3,10 +3,11 @@ import { Entity } from './entity.ts'
 import { makePriority } from './priority.ts'
 import { RunQueue } from './runqueue.ts'
 import { Simulation } from '../../../testing/sched/simulation.ts'
-import { sleepOnChannel, schedulerSleep, wakeupOnChannel } from './sleep.ts'
+import { sleepOnChannel, wakeupOnChannel } from './sleep.ts'
 import { SWITCH_PREEMPTED } from './switch.ts'
-import { INTERRUPTIBLE, RUNNING, TaskRecord, TIMER } from './taskrecord.ts'
+import { INTERRUPTIBLE, RUNNING, TaskRecord, UNINTERRUPTIBLE } from './taskrecord.ts'
 import { wakeupTask } from './wakeup.ts'
+import { schedulerSleep } from '../../../testing/sched/tasks.ts'
 
 const seeds = [1, 2, 3, 4, 5, 6, 7, 8]
 
@@ -34,10 +35,10 @@ describe.each(seeds)('with seed %i', seed => {
     sim.fork(
       function* (context) {
         players(cpus, 20, () => undefined)
-        yield* schedulerSleep(context, 0, TIMER, 5)
+        yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 5)
         players(cpus, 30, () => ball++)
         for (let minute = 0; minute < 20; minute++) {
-          yield* schedulerSleep(context, 0, TIMER, 5)
+          yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 5)
           expect(ball).toBe(0)
         }
         game.over = true
@@ -51,7 +52,7 @@ describe.each(seeds)('with seed %i', seed => {
           while (!game.over) {
             context.cpu.charge(0.02)
             yield SWITCH_PREEMPTED
-            yield* schedulerSleep(context, 0, TIMER, 0.3)
+            yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 0.3)
           }
         },
         { priority: makePriority(10, 0) },
@@ -98,7 +99,7 @@ describe.each(seeds)('with seed %i', seed => {
     for (const major of majors) {
       sim.fork(
         function* (context) {
-          yield* sleepOnChannel(context, channel, 0, INTERRUPTIBLE)
+          yield* sleepOnChannel(context, channel, INTERRUPTIBLE)
           order.push(major)
         },
         { priority: makePriority(major, seed & 3) },
@@ -113,7 +114,7 @@ describe.each(seeds)('with seed %i', seed => {
     for (const major of majors) {
       sim.fork(
         function* (context) {
-          yield* sleepOnChannel(context, channel, 0, INTERRUPTIBLE)
+          yield* sleepOnChannel(context, channel, INTERRUPTIBLE)
           woken.push(major)
         },
         { priority: makePriority(major, 0) },
@@ -145,7 +146,7 @@ describe.each(seeds)('with seed %i', seed => {
             // The higher ones sleep now and then, so that the lowest gets its turn and has to leave again.
             if (i < cpus) {
               naps++
-              yield* schedulerSleep(context, 0, TIMER, 0.2)
+              yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 0.2)
             }
           }
         },

@@ -372,8 +372,6 @@ export class Scheduler {
     i32[task + TaskRecord.slot] = this.tasks.indexOf(task)
     i32[task + TaskRecord.entity] = entity
     i32[task + TaskRecord.state] = RUNNING
-    initLock(i32, task + TaskRecord.lock, lockRank('task'))
-    initList(i32, task + TaskRecord.children)
     i32[entity + Entity.task] = task
     i32[entity + Entity.cpu] = cpu
     i32[entity + Entity.priority] = IDLE_PRIORITY

@@ -1,19 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { acquire, holds, initLock, lockOwner, release } from '../../arena/sync/spinlock.ts'
 import { Simulation } from '../../../testing/sched/simulation.ts'
-import { killTask, schedulerSleep, signalTask, sleepOnChannel, wakeupOnChannel } from './sleep.ts'
+import { killTask, sleepOnChannel, wakeupOnChannel } from './sleep.ts'
 import { SWITCH_PREEMPTED } from './switch.ts'
-import {
-  INTERRUPTIBLE,
-  SLEEP_KILLED,
-  SLEEP_SIGNALLED,
-  SLEEP_TIMED_OUT,
-  TIMER,
-  TIMER_KILLABLE,
-  UNINTERRUPTIBLE,
-  SLEEP_WOKEN,
-} from './taskrecord.ts'
+import { INTERRUPTIBLE, SLEEP_KILLED, SLEEP_TIMED_OUT, UNINTERRUPTIBLE, SLEEP_WOKEN } from './taskrecord.ts'
 import { wakeupTask } from './wakeup.ts'
+import { schedulerSleep } from '../../../testing/sched/tasks.ts'
 
 function sleeper(
   sim: Simulation,
@@ -29,41 +21,29 @@ function sleeper(
 }
 
 describe.each([1, 2, 3, 4])('with seed %i', seed => {
-  test('a signal ends an interruptible sleep and no other', () => {
+  test('a kill ends an interruptible sleep and no other', () => {
     const sim = new Simulation({ cpus: 2, seed })
-    const all = [INTERRUPTIBLE, UNINTERRUPTIBLE, TIMER, TIMER_KILLABLE].map(state =>
-      sleeper(sim, state, 1000),
-    )
-    expect(all.map(({ task }) => signalTask(sim.s, task))).toEqual([true, false, false, false])
+    const all = [INTERRUPTIBLE, UNINTERRUPTIBLE].map(state => sleeper(sim, state, 1000))
+    expect(all.map(({ task }) => killTask(sim.s, task))).toEqual([true, false])
     sim.run({ until: 100 })
-    expect(all.map(({ reason }) => reason)).toEqual([SLEEP_SIGNALLED, undefined, undefined, undefined])
-  })
-
-  test('a kill ends an interruptible and a killable sleep', () => {
-    const sim = new Simulation({ cpus: 2, seed })
-    const all = [INTERRUPTIBLE, UNINTERRUPTIBLE, TIMER, TIMER_KILLABLE].map(state =>
-      sleeper(sim, state, 1000),
-    )
-    expect(all.map(({ task }) => killTask(sim.s, task))).toEqual([true, false, false, true])
-    sim.run({ until: 100 })
-    expect(all.map(({ reason }) => reason)).toEqual([SLEEP_KILLED, undefined, undefined, SLEEP_KILLED])
+    expect(all.map(({ reason }) => reason)).toEqual([SLEEP_KILLED, undefined])
     for (const { task } of all) wakeupTask(sim.s, task)
     sim.run()
-    expect(all.map(({ reason }) => reason)).toEqual([SLEEP_KILLED, SLEEP_WOKEN, SLEEP_WOKEN, SLEEP_KILLED])
+    expect(all.map(({ reason }) => reason)).toEqual([SLEEP_KILLED, SLEEP_WOKEN])
   })
 
-  test('a signal that is pending already keeps a task from sleeping interruptibly', () => {
+  test('a kill that is pending already keeps a task from sleeping interruptibly', () => {
     const sim = new Simulation({ cpus: 1, seed })
     const reasons: number[] = []
     const task = sim.fork(function* (context) {
       for (let i = 0; i < 20; i++) yield SWITCH_PREEMPTED
       reasons.push(yield* schedulerSleep(context, 0, INTERRUPTIBLE))
-      reasons.push(yield* schedulerSleep(context, 0, TIMER, 1))
+      reasons.push(yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 1))
     })
     sim.run({ steps: 5 })
-    expect(signalTask(sim.s, task)).toBe(false)
+    expect(killTask(sim.s, task)).toBe(false)
     sim.run()
-    expect(reasons).toEqual([SLEEP_SIGNALLED, SLEEP_TIMED_OUT])
+    expect(reasons).toEqual([SLEEP_KILLED, SLEEP_TIMED_OUT])
   })
 
   test('timeouts end sleeps in order, and not before their time', () => {
@@ -72,7 +52,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     for (const ms of [7, 3, 9, 1, 5]) {
       sim.fork(function* (context) {
         const start = context.cpu.now()
-        expect(yield* schedulerSleep(context, 0, TIMER, ms)).toBe(SLEEP_TIMED_OUT)
+        expect(yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, ms)).toBe(SLEEP_TIMED_OUT)
         expect(context.cpu.now() - start).toBeGreaterThanOrEqual(ms)
         expect(context.cpu.now() - start).toBeLessThan(ms + 0.5)
         woken.push(ms)
@@ -86,7 +66,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     const sim = new Simulation({ cpus: 1, seed })
     const reasons: number[] = []
     const task = sim.fork(function* (context) {
-      reasons.push(yield* schedulerSleep(context, 0, TIMER, 5))
+      reasons.push(yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 5))
       reasons.push(yield* schedulerSleep(context, 0, INTERRUPTIBLE))
     })
     sim.run({ until: 1 })
@@ -103,7 +83,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     const sim = new Simulation({ cpus: 1, seed })
     let reason: number | undefined
     sim.fork(function* (context) {
-      reason = yield* schedulerSleep(context, 0, TIMER, 0)
+      reason = yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 0)
     })
     expect(sim.run()).toBe('idle')
     expect(reason).toBe(SLEEP_TIMED_OUT)
@@ -143,7 +123,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     for (const channel of [11, 22]) {
       for (let i = 0; i < 3; i++) {
         sim.fork(function* (context) {
-          const reason = yield* sleepOnChannel(context, channel, 0, UNINTERRUPTIBLE)
+          const reason = yield* sleepOnChannel(context, channel, UNINTERRUPTIBLE)
           log.push(`${channel} ${reason}`)
         })
       }
@@ -162,7 +142,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     const sim = new Simulation({ cpus: 1, seed })
     let reason: number | undefined
     const task = sim.fork(function* (context) {
-      reason = yield* sleepOnChannel(context, 5, 0, INTERRUPTIBLE, 2)
+      reason = yield* sleepOnChannel(context, 5, INTERRUPTIBLE, 2)
     })
     sim.run()
     expect(reason).toBe(SLEEP_TIMED_OUT)

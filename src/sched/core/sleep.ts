@@ -6,26 +6,23 @@ import type { Scheduler } from './scheduler.ts'
 import { SWITCH_SLEEPS } from './switch.ts'
 import {
   INTERRUPTIBLE,
+  isSleeping,
   SLEEP_KILLED,
   PENDING_KILL,
-  PENDING_SIGNAL,
   RUNNING,
-  SLEEP_SIGNALLED,
   TaskRecord,
-  TIMER_KILLABLE,
   WAKE_ANY,
   WAKE_INTERRUPTIBLE,
-  WAKE_KILLABLE,
   SLEEP_WOKEN,
 } from './taskrecord.ts'
 import { armTimer, cancelTimer } from './timer.ts'
 import { wakeup } from './wakeup.ts'
 
 /**
- * Going to sleep. The state says so before the lock that guards the condition is let go:
+ * Going to sleep. The state says so before the lock that guards the condition is released:
  *
- *   sleeper                                    who makes the event
- *   -------                                    -------------------
+ *   sleeper                                    waker
+ *   -------                                    -----
  *   lock(lk); the event has not come
  *   (A) state = INTERRUPTIBLE
  *   (B) unlock(lk)
@@ -35,18 +32,18 @@ import { wakeup } from './wakeup.ts'
  *
  * With (B) before (A) the wakeup could find it RUNNING and do nothing, and the sleeper then sleeps for ever.
  *
- * Signals, which have no lock:
+ * A kill, which takes no lock:
  *
- *   sleeper                                    who signals
- *   -------                                    -----------
- *   (A) state = INTERRUPTIBLE                  (C) pending |= SIGNAL
- *   (D) looks at pending                       (E) wakes it if its state is INTERRUPTIBLE
+ *   sleeper                                    killer
+ *   -------                                    ------
+ *   (A) state = INTERRUPTIBLE                  (C) pending |= PENDING_KILL
+ *   (D) reads pending                          (E) wakes it if its state is INTERRUPTIBLE
  *
- * Whichever way they fall together, (D) sees (C) or (E) sees (A). A sleeper that sees a signal at (D) takes
- * its state back by compare-exchange; if that fails, a waker has claimed it, and it must switch all the same.
+ * In every order, (D) sees (C) or (E) sees (A). A sleeper that sees a kill at (D) takes its state back by
+ * compare-exchange; if that fails, a waker has claimed it, and it must switch all the same.
  *
- * A task's code comes here on the CPU that runs it. After it has resumed it may be on another: the context
- * says which.
+ * The functions of this file run on the CPU that runs the task. After the switch the task may be on another
+ * CPU: the context says which.
  */
 export interface TaskContext {
   /** The scheduler of the CPU that runs the task now. */
@@ -56,99 +53,79 @@ export interface TaskContext {
 
 /**
  * Makes the current task's state say asleep; a timeout is in milliseconds from now. True: the caller switches
- * away (SWITCH_SLEEPS), then calls endSleep. False: a signal or a kill is pending, and it has not slept.
+ * away (SWITCH_SLEEPS), then calls endSleep. False: a kill is pending, and it has not slept.
  */
 export function beginSleep(s: Scheduler, task: number, state: number, timeout: number = Infinity): boolean {
   const { i32 } = s
   assert(i32[i32[s.queue + RunQueue.current] + Entity.task] === task, 'only the current task can go to sleep')
-  assert(state > RUNNING && state <= TIMER_KILLABLE, 'a task sleeps in one of the four sleeping states')
+  assert(isSleeping(state), 'a task sleeps in one of the sleeping states')
   s.thread.sections++
   i32[task + TaskRecord.wakeReason] = SLEEP_WOKEN
   if (timeout !== Infinity) armTimer(s, task, s.readClock() + Math.max(0, timeout))
   Atomics.store(i32, task + TaskRecord.state, state) // (A)
-  const reason = pendingReason(i32, task, state) // (D)
-  const sleeps =
-    reason === SLEEP_WOKEN || Atomics.compareExchange(i32, task + TaskRecord.state, state, RUNNING) !== state
+  const killed =
+    state === INTERRUPTIBLE && (Atomics.load(i32, task + TaskRecord.pending) & PENDING_KILL) !== 0 // (D)
+  const sleeps = !killed || Atomics.compareExchange(i32, task + TaskRecord.state, state, RUNNING) !== state
   if (!sleeps) {
-    i32[task + TaskRecord.wakeReason] = reason
+    i32[task + TaskRecord.wakeReason] = SLEEP_KILLED
     if (timeout !== Infinity) cancelTimer(s, task)
   }
   s.thread.sections--
   return sleeps
 }
 
-/**
- * After the switch: the task runs again. Says why: SLEEP_WOKEN, TIMED_OUT, SLEEP_SIGNALLED or SLEEP_KILLED.
- */
+/** After the switch: the task runs again. Returns why: SLEEP_WOKEN, SLEEP_TIMED_OUT or SLEEP_KILLED. */
 export function endSleep(s: Scheduler, task: number, timeout: number = Infinity): number {
   if (timeout !== Infinity) cancelTimer(s, task)
   return s.i32[task + TaskRecord.wakeReason]
 }
 
-/** What would interrupt a sleep in this state, or SLEEP_WOKEN. */
-function pendingReason(i32: Int32Array, task: number, state: number): number {
-  if (state !== INTERRUPTIBLE && state !== TIMER_KILLABLE) return SLEEP_WOKEN
-  const pending = Atomics.load(i32, task + TaskRecord.pending)
-  if ((pending & PENDING_KILL) !== 0) return SLEEP_KILLED
-  return state === INTERRUPTIBLE && (pending & PENDING_SIGNAL) !== 0 ? SLEEP_SIGNALLED : SLEEP_WOKEN
-}
-
-/** Sleeps, letting go of a spin lock that it holds and taking it again afterwards. 0: no lock. */
-export function* schedulerSleep(
-  context: TaskContext,
-  lock: number,
-  state: number,
-  timeout: number = Infinity,
-): Generator<number, number, unknown> {
-  const { task } = context
-  if (!beginSleep(context.s, task, state, timeout)) return context.s.i32[task + TaskRecord.wakeReason]
-  if (lock !== 0) release(context.s.thread, lock)
-  yield SWITCH_SLEEPS
-  const reason = endSleep(context.s, task, timeout)
-  if (lock !== 0) acquire(context.s.thread, lock)
-  return reason
-}
-
 /**
- * Sleeps on a channel until wakeupOnChannel names it. The lock, if there is one, guards the condition: it is
- * held from before the task is on the wait tree until its state says asleep.
+ * Sleeps on a channel until wakeupOnChannel names it. `unlock`, where given, releases the lock that guards
+ * the condition; the caller takes it again afterwards.
+ *
+ *   sleeper, holds that lock                   waker
+ *   ------------------------                   -----
+ *   the condition does not hold
+ *   (F) is on the wait tree
+ *   (G) unlock
+ *                                              lock; makes the condition hold; unlock
+ *                                              (H) takes the sleeper off the tree; it is not asleep yet
+ *   (I) it is off the tree: does not sleep
+ *
+ * Were (G) before (F), (H) would not find the sleeper, and it would sleep on.
  */
 export function* sleepOnChannel(
   context: TaskContext,
   channel: number,
-  lock: number,
   state: number,
   timeout: number = Infinity,
+  unlock?: () => void,
 ): Generator<number, number, unknown> {
-  acquire(context.s.thread, context.s.sleepLock)
-  return yield* sleepOnChannelLocked(context, channel, lock, state, timeout)
+  const { task, s } = context
+  const { i32, thread, waitTree, sleepLock } = s
+  assert(channel !== 0, 'channel 0 means none')
+  acquire(thread, sleepLock)
+  waitTree.add(task, channel, i32[i32[task + TaskRecord.entity] + Entity.priority]) // (F)
+  release(thread, sleepLock)
+  try {
+    unlock?.() // (G)
+    acquire(thread, sleepLock)
+    if (!waitTree.isQueued(task)) i32[task + TaskRecord.wakeReason] = SLEEP_WOKEN
+    const sleeps = waitTree.isQueued(task) && beginSleep(s, task, state, timeout) // (I)
+    release(thread, sleepLock)
+    if (!sleeps) return i32[task + TaskRecord.wakeReason]
+    yield SWITCH_SLEEPS
+    return endSleep(context.s, task, timeout)
+  } finally {
+    leaveWaitTree(context.s, task)
+  }
 }
 
-/** As sleepOnChannel, for who holds the sleep lock; it is released. */
-export function* sleepOnChannelLocked(
-  context: TaskContext,
-  channel: number,
-  lock: number,
-  state: number,
-  timeout: number = Infinity,
-): Generator<number, number, unknown> {
-  const { task } = context
-  const { i32, waitTree, sleepLock } = context.s
-  assert(channel !== 0, 'channel 0 means none')
-  waitTree.add(task, channel, i32[i32[task + TaskRecord.entity] + Entity.priority])
-  const sleeps = beginSleep(context.s, task, state, timeout)
-  if (!sleeps) waitTree.take(task)
-  else if (lock !== 0) release(context.s.thread, lock)
-  release(context.s.thread, sleepLock)
-  if (!sleeps) return i32[task + TaskRecord.wakeReason]
-  yield SWITCH_SLEEPS
-  const { s } = context
-  acquire(s.thread, sleepLock)
-  if (s.waitTree.isQueued(task)) s.waitTree.take(task)
-  release(s.thread, sleepLock)
-  const reason = endSleep(s, task, timeout)
-  if (lock !== 0) acquire(s.thread, lock)
-  return reason
+function leaveWaitTree({ thread, waitTree, sleepLock }: Scheduler, task: number): void {
+  acquire(thread, sleepLock)
+  if (waitTree.isQueued(task)) waitTree.take(task)
+  release(thread, sleepLock)
 }
 
 /**
@@ -161,9 +138,8 @@ export function wakeupOnChannel(s: Scheduler, channel: number, limit: number = I
   while (woken < limit) {
     const task = s.waitTree.firstOn(channel)
     if (task === 0) break
-    // One whose timer or signal came first is awake already, and does not count. It leaves the tree after it
-    // has been woken, so that a waker that dies in between leaves no sleeper whom nobody finds; it cannot go
-    // anywhere without the sleep lock.
+    // A task whose timer or kill came first is awake already, and does not count. It leaves the tree after it
+    // has been woken: a waker that dies in between leaves every sleeper on the tree.
     if (wakeup(s, task, WAKE_ANY)) woken++
     s.waitTree.take(task)
   }
@@ -171,22 +147,13 @@ export function wakeupOnChannel(s: Scheduler, channel: number, limit: number = I
   return woken
 }
 
-/** A signal: ends an interruptible sleep, now or when it begins. From any thread. */
-export function signalTask(s: Scheduler, task: number): boolean {
-  Atomics.or(s.i32, task + TaskRecord.pending, PENDING_SIGNAL) // (C)
-  return wakeup(s, task, WAKE_INTERRUPTIBLE, SLEEP_SIGNALLED) // (E)
-}
-
-/**
- * A kill: ends an interruptible or killable sleep, now or when it begins. What the task does then is its own
- * affair.
- */
+/** A kill: ends an interruptible sleep, now or when it begins. What the task does then is its own affair. */
 export function killTask(s: Scheduler, task: number): boolean {
   Atomics.or(s.i32, task + TaskRecord.pending, PENDING_KILL) // (C)
-  return wakeup(s, task, WAKE_KILLABLE, SLEEP_KILLED) // (E)
+  return wakeup(s, task, WAKE_INTERRUPTIBLE, SLEEP_KILLED) // (E)
 }
 
-/** The task has seen to what was pending. Returns the PENDING_ bits that were set. */
-export function takePending(i32: Int32Array, task: number): number {
-  return Atomics.exchange(i32, task + TaskRecord.pending, 0)
+/** The task takes the kill that was pending, so that it can sleep again. */
+export function takePending(i32: Int32Array, task: number): void {
+  Atomics.store(i32, task + TaskRecord.pending, 0)
 }

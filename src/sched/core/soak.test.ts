@@ -7,26 +7,12 @@ import { checkInvariants } from '../../../testing/sched/invariants.ts'
 import { FAIR_PRIORITY, makePriority } from './priority.ts'
 import { setNice, setPriority } from './setpriority.ts'
 import { Simulation, type SimulatedContext } from '../../../testing/sched/simulation.ts'
-import {
-  killTask,
-  schedulerSleep,
-  signalTask,
-  sleepOnChannel,
-  takePending,
-  wakeupOnChannel,
-} from './sleep.ts'
+import { killTask, sleepOnChannel, takePending, wakeupOnChannel } from './sleep.ts'
 import { schedulerContinue, schedulerStop } from './stop.ts'
 import { SWITCH_PREEMPTED, SWITCH_YIELDS } from './switch.ts'
-import {
-  INTERRUPTIBLE,
-  TIMER,
-  TIMER_KILLABLE,
-  UNINTERRUPTIBLE,
-  UNUSED,
-  TaskRecord,
-  ZOMBIE,
-} from './taskrecord.ts'
+import { INTERRUPTIBLE, UNINTERRUPTIBLE, UNUSED, TaskRecord, ZOMBIE } from './taskrecord.ts'
 import { wakeupTask } from './wakeup.ts'
+import { schedulerSleep } from '../../../testing/sched/tasks.ts'
 
 /**
  * Everything at once, by seed: tasks of all classes sleep, wake, stop, continue, change priority and
@@ -53,7 +39,12 @@ function* restless(soak: Soak, context: SimulatedContext): Generator<number, num
         yield SWITCH_PREEMPTED
         break
       case 5:
-        yield* schedulerSleep(context, 0, random.below(2) === 0 ? TIMER : TIMER_KILLABLE, random.unit() * 0.1)
+        yield* schedulerSleep(
+          context,
+          0,
+          random.below(2) === 0 ? UNINTERRUPTIBLE : INTERRUPTIBLE,
+          random.unit() * 0.1,
+        )
         break
       case 6:
         yield* schedulerSleep(context, 0, INTERRUPTIBLE, random.below(2) === 0 ? 1 : Infinity)
@@ -62,7 +53,6 @@ function* restless(soak: Soak, context: SimulatedContext): Generator<number, num
         yield* sleepOnChannel(
           context,
           1 + random.below(4),
-          0,
           UNINTERRUPTIBLE,
           random.below(3) === 0 ? 0.5 : Infinity,
         )
@@ -145,7 +135,7 @@ class Soak {
         setAffinity(s, victim, 1 + random.below(15), 0)
         break
       case 7:
-        signalTask(s, victim)
+        killTask(s, victim)
         break
       case 8:
         killTask(s, victim)

@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest'
 import { Entity } from './entity.ts'
 import { makePriority } from './priority.ts'
 import { Simulation } from '../../../testing/sched/simulation.ts'
-import { schedulerSleep } from './sleep.ts'
 import { schedulerContinue, schedulerStop } from './stop.ts'
 import { SWITCH_PREEMPTED } from './switch.ts'
 import { INTERRUPTIBLE, RUNNING, TaskRecord } from './taskrecord.ts'
 import { wakeupTask } from './wakeup.ts'
+import { schedulerSleep } from '../../../testing/sched/tasks.ts'
 
 const hog = (counter: { count: number }) =>
   function* (context: { cpu: { charge(ms: number): void } }): Generator<number, void, unknown> {

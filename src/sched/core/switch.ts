@@ -12,7 +12,6 @@ import {
 import { Entity, POLICY_ROUND_ROBIN, POLICY_YIELDED } from './entity.ts'
 import { recordSwitch } from './events.ts'
 import { endRound, startRound } from '../classes/fifo.ts'
-import { placeOn } from './enqueue.ts'
 import { rotateFifo } from './rotate.ts'
 import { ClassRq, classRq, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -35,13 +34,16 @@ import { armTick, tickFired } from './tick.ts'
  *                                              (C) onRq is 0; waits while onCpu is 1
  *   (E) onCpu = 0, last of all
  *                                              (C) goes on: state = RUNNING, selects a queue
- *                                              (D) compare-exchange onRq 0 -> 1: enqueues
+ *                                              (D) onRq = 1: enqueues
  *
  * (B) must be a re-read: an interrupt on CPU 0 (a timer of its own that is due) may have made the sleeper
- * RUNNING again since the pick, and then nobody else will queue it. Were (E) before (B), the waker could
- * enqueue a task that finish is about to put back. (F), after the unlock, covers a state that became RUNNING
- * since (B): the compare- exchange on onRq lets one of finish and a waker enqueue. Finish never takes the pi
- * lock: a waker holds it while it waits at (C), for (E).
+ * RUNNING again since the pick, and then no waker will queue it. Were (E) before (B), the waker could enqueue
+ * a task that finish is about to put back. Finish never takes the pi lock: a waker holds it while it waits at
+ * (C), for (E).
+ *
+ * A task that was not put back at (B) cannot become RUNNING, or lose its stopped flag, before (E): a waker
+ * that has claimed it and a continue both wait for onCpu first. So finish need not check the state again, and
+ * exactly one of finish and a waker enqueues.
  *
  * While the old task is RUNNING throughout, nobody looks at its onRq and onCpu without the run queue's lock
  * (a waker claims the state first, and fails), so they are plain words inside the lock and a yield costs no
@@ -201,12 +203,11 @@ export function contextSwitchFinish(s: Scheduler, prev: number, next: number, wh
 }
 
 function putBack(s: Scheduler, prev: number, why: number): void {
-  const { i32, f64 } = s
+  const { i32 } = s
   // Its priority may have been changed while it ran: `rq` follows.
   const rq = classRq(s.queue, i32[prev + Entity.priority] >> 2)
   rqPutPrevTask(s, rq, prev)
   chargeRun(s, prev)
-  f64[(prev + Entity.execEnd) >> 1] = s.clock
   startWait(s, prev)
   if (why === SWITCH_PREEMPTED) {
     i32[prev + Entity.preempted]++
@@ -219,28 +220,15 @@ function putBack(s: Scheduler, prev: number, why: number): void {
 }
 
 function leaveQueue(s: Scheduler, prev: number, why: number): void {
-  const { i32, f64 } = s
+  const { i32 } = s
   const rq = i32[prev + Entity.rq]
   if (why !== SWITCH_EXITS) rqDropCurrent(s, rq, prev)
   chargeRun(s, prev)
-  f64[(prev + Entity.execEnd) >> 1] = s.clock
   publishTask(s, prev, why === SWITCH_EXITS)
 }
 
-/** The old one was not put back. From (E) on it belongs to whoever wakes, continues or reaps it. */
-function finishLeaving(s: Scheduler, prev: number): void {
-  const { i32, thread, queue } = s
-  const task = i32[prev + Entity.task]
-  if (Atomics.load(i32, task + TaskRecord.state) === RUNNING) {
-    acquire(thread, queue + RunQueue.lock)
-    if (
-      i32[task + TaskRecord.stopped] === 0 &&
-      Atomics.compareExchange(i32, prev + Entity.onRq, 0, 1) === 0
-    ) {
-      placeOn(s, queue, prev) // (F)
-    }
-    release(thread, queue + RunQueue.lock)
-  }
+/** The old entity was not put back. From (E) on it belongs to the thread that wakes, continues or reaps it. */
+function finishLeaving({ i32 }: Scheduler, prev: number): void {
   assert(i32[prev + Entity.onCpu] === 1, 'only the CPU that ran a task says that it is off')
   Atomics.store(i32, prev + Entity.onCpu, 0) // (E)
   if (Atomics.load(i32, prev + Entity.awaited) !== 0) Atomics.notify(i32, prev + Entity.onCpu) // (H) of wakeup.ts

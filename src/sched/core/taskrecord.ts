@@ -1,27 +1,24 @@
 import { DeadlineNode } from '../../arena/trees/deadlines.ts'
-import { ListHead, ListNode } from '../../arena/trees/list.ts'
 import { RcuNode } from '../../arena/sync/rcu.ts'
 import { type Layout, record, word, words } from '../../arena/memory/record.ts'
-import { Lock } from '../../arena/sync/spinlock.ts'
 
 /**
- * The task: what it is, as opposed to how it is scheduled (entity.ts). The eight states, and who owns the
- * task in each:
+ * The task record: what a task is, as opposed to how it is scheduled (entity.ts). The six states, and the
+ * owner of the task in each:
  *
- *   [0] UNUSED           the slot is free; nobody may look but the allocator
- *   [1] RUNNING          on a queue: whoever holds that run queue's lock. On a CPU: that CPU
- *   [2] INTERRUPTIBLE    asleep; whoever claims it by compare-exchange to [6]. A signal or a kill may
- *   [3] UNINTERRUPTIBLE  asleep; as [2], but only what it waits for may
- *   [4] TIMER            asleep with a timeout; what it waits for, or its timer
- *   [5] TIMER_KILLABLE   asleep with a timeout; what it waits for, its timer, or a kill
- *   [6] WAKENING         claimed: the waker that made it so, until it stores [1]; or who recovers its CPU (lost.ts)
- *   [7] ZOMBIE           ended; its parent, once onCpu is 0
+ *   [0] UNUSED           the slot is free; the allocator
+ *   [1] RUNNING          on a queue: the holder of that run queue's lock. On a CPU: that CPU
+ *   [2] INTERRUPTIBLE    asleep; the waker that claims it by compare-exchange to [4]. A kill and a timer are wakers too
+ *   [3] UNINTERRUPTIBLE  asleep; as [2], but a kill does not wake it. A new task is in this state until it is started
+ *   [4] WAKENING         claimed: the waker that made it so, until it stores [1]; or the recovering thread (lost.ts)
+ *   [5] ZOMBIE           ended; the CPU that ran it, or the recovering thread
  *
- *   who moves it          from -> to
- *   the task itself       [1] -> [2] [3] [4] [5] before it waits; [1] -> [7] when it ends
- *   a waker, pi lock      [2]-[5] -> [6] by compare-exchange, then [6] -> [1]
- *   its own CPU           [2]-[5] -> [1] by compare-exchange: a wakeup from an interrupt, before it has switched away
- *   its parent            [7] -> [0]
+ *   moved by              from -> to
+ *   the task itself       [1] -> [2] [3] before it waits; [1] -> [5] when it ends
+ *   a waker, pi lock      [2] [3] -> [4] by compare-exchange, then [4] -> [1]
+ *   its own CPU           [2] [3] -> [1] by compare-exchange: a wakeup from an interrupt, before the task has
+ *                         switched away; [5] -> [0] after the last switch
+ *   the recovering thread any but [0] [5] -> [4] -> [5] -> [0], for a task that is lost with its CPU
  *
  * STOPPED is a flag beside the state, not a state: a stopped task sleeps, is woken and is RUNNING as ever,
  * but is on no queue until it is continued. Written under pi lock and run queue lock together; read under
@@ -31,30 +28,24 @@ export const UNUSED = 0
 export const RUNNING = 1
 export const INTERRUPTIBLE = 2
 export const UNINTERRUPTIBLE = 3
-export const TIMER = 4
-export const TIMER_KILLABLE = 5
-export const WAKENING = 6
-export const ZOMBIE = 7
+export const WAKENING = 4
+export const ZOMBIE = 5
 
 export const stateNames: readonly string[] = [
   'unused',
   'running',
   'interruptible',
   'uninterruptible',
-  'timer',
-  'timer-killable',
   'wakening',
   'zombie',
 ]
 
 /** Sets of states, as bits: what a wakeup may wake. */
 export const WAKE_INTERRUPTIBLE: number = 1 << INTERRUPTIBLE
-export const WAKE_KILLABLE: number = (1 << INTERRUPTIBLE) | (1 << TIMER_KILLABLE)
-export const WAKE_ANY: number =
-  (1 << INTERRUPTIBLE) | (1 << UNINTERRUPTIBLE) | (1 << TIMER) | (1 << TIMER_KILLABLE)
+export const WAKE_ANY: number = (1 << INTERRUPTIBLE) | (1 << UNINTERRUPTIBLE)
 
 export function isSleeping(state: number): boolean {
-  return state >= INTERRUPTIBLE && state <= TIMER_KILLABLE
+  return state === INTERRUPTIBLE || state === UNINTERRUPTIBLE
 }
 
 export const TaskRecord: Layout<
@@ -66,10 +57,6 @@ export const TaskRecord: Layout<
   | 'sleeps'
   | 'wakeReason'
   | 'channel'
-  | 'lock'
-  | 'parent'
-  | 'exitCode'
-  | 'orphan'
   | 'waitLeft'
   | 'waitRight'
   | 'waitHeight'
@@ -78,8 +65,7 @@ export const TaskRecord: Layout<
   | 'timer'
   | 'timerCpu'
   | 'timerArmed'
-  | 'children'
-  | 'sibling'
+  | 'arrivedNext'
   | 'rcu'
   | 'name'
   | 'owner'
@@ -90,22 +76,17 @@ export const TaskRecord: Layout<
   entity: word,
   /** The number of its slot: what a CPU finds the coroutine under. */
   slot: word,
-  /** PENDING_ bits: signals and a kill that have not been seen to. Any thread sets them. */
+  /** PENDING_KILL, until the task has taken the kill. Any thread sets it. */
   pending: word,
   /** Counts timed sleeps, at both ends, so that a timer that fires late does not end the next one. */
   sleeps: word,
   /**
-   * Why the last sleep ended: SLEEP_WOKEN, SLEEP_TIMED_OUT, SLEEP_SIGNALLED, SLEEP_KILLED. SLEEP_LOST: it is
-   * WAKENING for good, who recovers its CPU has it.
+   * Why the last sleep ended: SLEEP_WOKEN, SLEEP_TIMED_OUT, SLEEP_KILLED. SLEEP_LOST: it is WAKENING for good,
+   * and belongs to the thread that recovers its CPU.
    */
   wakeReason: word,
   /** What it waits for on the wait tree; 0: nothing. Guarded by the sleep lock, as the wait fields are. */
   channel: word,
-  lock: words(Lock.words),
-  parent: word,
-  exitCode: word,
-  /** It ended without a parent: its CPU reaps it. */
-  orphan: word,
   waitLeft: word,
   waitRight: word,
   waitHeight: word,
@@ -114,30 +95,26 @@ export const TaskRecord: Layout<
   /** Whose deadline queue the timer is on, and whether it is (timer.ts). */
   timerCpu: word,
   timerArmed: word,
+  /** The next on the list of arrivals that it is on (arrivals.ts). */
+  arrivedNext: word,
   timer: { words: DeadlineNode.words, align: 2, ownLine: false },
-  /** Guarded by the lock of this task; `sibling` by the parent's. */
-  children: words(ListHead.words),
-  sibling: words(ListNode.words),
   rcu: words(RcuNode.words),
   /** UTF-8, zero-padded. */
   name: words(8),
   /**
-   * What it is as the owner of locks, in the records of the layer above; 0: it never took one. Written by the
-   * task.
+   * Its lock owner record, of a higher layer; 0: it never took a lock. Written by the task.
    */
   owner: word,
 })
 
-/** What of a record is used: its last word is left to the next slot, for the header that stands before it. */
+/** The words of a record that are used: the next slot has its header right behind them. */
 export const TASK_WORDS: number = TaskRecord.owner + 1
 
 export const NAME_BYTES = 32
 
-export const PENDING_SIGNAL = 1
-export const PENDING_KILL = 2
+export const PENDING_KILL = 1
 
 export const SLEEP_WOKEN = 0
 export const SLEEP_TIMED_OUT = 1
-export const SLEEP_SIGNALLED = 2
-export const SLEEP_KILLED = 3
-export const SLEEP_LOST = 4
+export const SLEEP_KILLED = 2
+export const SLEEP_LOST = 3

@@ -14,8 +14,8 @@ import { RUNNING, TaskRecord, WAKE_ANY, WAKENING, SLEEP_WOKEN } from './taskreco
  *   2. (A) state: asleep -> WAKENING         compare-exchange; not asleep: nothing to do
  *   3. (C) onRq, then wait for onCpu         in this order; switch.ts writes them in the other
  *   4. state: WAKENING -> RUNNING            compare-exchange
- *   5. (D) select; lock; onRq 0 -> 1;        compare-exchange on onRq, against the switch that is ending; not if
- *      enqueue; unlock                       STOPPED: continue will
+ *   5. (D) select; lock; onRq = 1;           not if STOPPED: continue will
+ *      enqueue; unlock
  *   6. pi unlock
  *
  * Two wakers:                                       A waker and a sleeper:
@@ -37,13 +37,13 @@ import { RUNNING, TaskRecord, WAKE_ANY, WAKENING, SLEEP_WOKEN } from './taskreco
  *   RUNNING on CPU 0                          onRq is 0
  *   preempted: onRq = 1, onCpu = 0            sees onCpu 0, goes on
  *   picked again: onCpu = 1, onRq = 0
- *   state = INTERRUPTIBLE, still on CPU 0     asleep -> WAKENING succeeds; onRq 0 -> 1: enqueued while on a CPU
+ *   state = INTERRUPTIBLE, still on CPU 0     asleep -> WAKENING succeeds; onRq = 1: enqueued while on a CPU
  *
  * Claimed first, the task cannot move: it is on its way out, or out, until the waker stores RUNNING. It also
  * means that onRq and onCpu are read only while nobody writes them but the switch that (C) waits for.
  *
- * No task lock is held here: the wait at (C) is for a switch, and what the task does before it switches may
- * need that lock.
+ * The design warns of a task lock that the waker holds at (C) and the switch needs. There is no task lock
+ * here: the words of a record are claimed by compare-exchange, or guarded by the pi lock or a run queue's.
  */
 
 /**
@@ -69,7 +69,7 @@ export function wakeup(s: Scheduler, task: number, states: number, reason: numbe
 }
 
 /**
- * As wakeup, for who holds the task's pi lock. Neither its task lock nor a run queue lock may be held.
+ * As wakeup, for a caller that holds the task's pi lock, and no run queue lock.
  * `here`: the caller's own queue, where it goes if it may, and the caller has read the clock and switches
  * next; 0: one is selected.
  */
@@ -82,10 +82,7 @@ export function schedulerWakeup(
 ): boolean {
   const { i32, thread } = s
   const se = i32[task + TaskRecord.entity]
-  if (thread.debug) {
-    assert(holds(thread, se + Entity.piLock), 'a wakeup holds the pi lock')
-    assert(!holds(thread, task + TaskRecord.lock), 'no task lock is held while waiting for onCpu')
-  }
+  if (thread.debug) assert(holds(thread, se + Entity.piLock), 'a wakeup holds the pi lock')
   const state = Atomics.load(i32, task + TaskRecord.state)
   if (((states >>> state) & 1) === 0) return false
   if (Atomics.compareExchange(i32, task + TaskRecord.state, state, WAKENING) !== state) return false // (A) 2
@@ -130,7 +127,7 @@ export function isCurrent(s: Scheduler, se: number): boolean {
 
 /**
  * (C) Waits until the switch away from this task has ended. For as long as it takes: a bounded wait would
- * leave a task that is RUNNING and nowhere. No task lock and no run queue lock is held.
+ * leave a task that is RUNNING and nowhere. No run queue lock is held.
  *
  * Where CPUs share a core, the one that switches may have lost it to this very thread: after `thread.spins`
  * looks this one sleeps.

@@ -7,10 +7,10 @@ import { type Policy, type PolicySource } from './policy.ts'
 import fifo from './policies/fifo.ts'
 import { FAIR_PRIORITY, makePriority } from '../core/priority.ts'
 import { Simulation, type TaskBody } from '../../../testing/sched/simulation.ts'
-import { schedulerSleep } from '../core/sleep.ts'
 import { SWITCH_PREEMPTED, SWITCH_YIELDS } from '../core/switch.ts'
-import { TaskRecord, TIMER } from '../core/taskrecord.ts'
+import { TaskRecord, UNINTERRUPTIBLE } from '../core/taskrecord.ts'
 import { Watchdog } from '../core/watchdog.ts'
+import { schedulerSleep } from '../../../testing/sched/tasks.ts'
 
 /** Works, yields and sleeps, so that every operation of a policy is called. */
 function mixed(done: () => void): TaskBody {
@@ -18,7 +18,7 @@ function mixed(done: () => void): TaskBody {
     for (let turn = 0; turn < 30; turn++) {
       context.cpu.charge(0.3)
       yield turn % 5 === 0 ? SWITCH_YIELDS : SWITCH_PREEMPTED
-      if (turn % 7 === 0) yield* schedulerSleep(context, 0, TIMER, 0.2)
+      if (turn % 7 === 0) yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 0.2)
     }
     done()
   }
@@ -47,7 +47,7 @@ function ejected(source: PolicySource, watched = false, cpus = 2, name = 'victim
   // Time goes on, also when nobody of the policy's runs.
   sim.fork(
     function* (context) {
-      for (let turn = 0; turn < 400; turn++) yield* schedulerSleep(context, 0, TIMER, 1)
+      for (let turn = 0; turn < 400; turn++) yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 1)
     },
     { priority: makePriority(9, 0) },
   )

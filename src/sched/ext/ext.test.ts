@@ -18,11 +18,11 @@ import fifo from './policies/fifo.ts'
 import { EXT_MAJOR_PRIORITY, FAIR_PRIORITY, makePriority } from '../core/priority.ts'
 import { setPriority } from '../core/setpriority.ts'
 import { Simulation, type TaskBody } from '../../../testing/sched/simulation.ts'
-import { schedulerSleep } from '../core/sleep.ts'
 import { schedulerContinue, schedulerStop } from '../core/stop.ts'
 import { SWITCH_PREEMPTED, SWITCH_YIELDS } from '../core/switch.ts'
 import { INTERRUPTIBLE, TaskRecord } from '../core/taskrecord.ts'
 import { wakeupTask } from '../core/wakeup.ts'
+import { schedulerSleep } from '../../../testing/sched/tasks.ts'
 
 /** Works for `turns` stretches of `ms`. */
 function work(turns: number, ms = 0.5, done: () => void = () => {}): TaskBody {

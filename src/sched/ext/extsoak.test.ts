@@ -14,12 +14,13 @@ import { FAIR_PRIORITY, makePriority } from '../core/priority.ts'
 import { recoverScheduler } from '../recovery/recovery.ts'
 import { setNice, setPriority } from '../core/setpriority.ts'
 import { Simulation, type SimulatedContext } from '../../../testing/sched/simulation.ts'
-import { killTask, schedulerSleep, signalTask, takePending } from '../core/sleep.ts'
+import { killTask, takePending } from '../core/sleep.ts'
 import { schedulerContinue, schedulerStop } from '../core/stop.ts'
 import { SWITCH_PREEMPTED, SWITCH_YIELDS } from '../core/switch.ts'
-import { INTERRUPTIBLE, TaskRecord, TIMER, UNUSED, ZOMBIE } from '../core/taskrecord.ts'
+import { INTERRUPTIBLE, TaskRecord, UNINTERRUPTIBLE, UNUSED, ZOMBIE } from '../core/taskrecord.ts'
 import { wakeupTask } from '../core/wakeup.ts'
 import { Watchdog } from '../core/watchdog.ts'
+import { schedulerSleep } from '../../../testing/sched/tasks.ts'
 
 /**
  * Policies are loaded, unloaded and ejected while tasks do everything that tasks do and CPUs come, go and
@@ -179,7 +180,7 @@ class Soak {
           yield SWITCH_PREEMPTED
           break
         case 4:
-          yield* schedulerSleep(context, 0, TIMER, random.unit() * 0.1)
+          yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, random.unit() * 0.1)
           break
         case 5:
           yield* schedulerSleep(context, 0, INTERRUPTIBLE, random.below(2) === 0 ? 1 : Infinity)
@@ -214,7 +215,7 @@ class Soak {
         setAffinity(s, task, 1 + random.below(15), 0)
         break
       case 6:
-        signalTask(s, task)
+        killTask(s, task)
         break
       case 7:
         killTask(s, task)

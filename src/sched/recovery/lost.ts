@@ -1,9 +1,8 @@
 import { assert } from '../../arena/assert.ts'
-import { isListed, listRemove } from '../../arena/trees/list.ts'
 import { acquire, release } from '../../arena/sync/spinlock.ts'
 import { publishCount, publishQueue, rqDequeueTask } from '../classes/classrq.ts'
 import { Entity, POLICY_BOUND } from '../core/entity.ts'
-import { becomeZombie, disownChild, reapTask } from '../core/exit.ts'
+import { reapTask } from '../core/exit.ts'
 import { RunQueue } from '../core/runqueue.ts'
 import type { Scheduler } from '../core/scheduler.ts'
 import { lockTaskQueue } from '../core/taskqueue.ts'
@@ -12,8 +11,8 @@ import { cancelTimer } from '../core/timer.ts'
 
 /**
  * The tasks that were started on a CPU that is dead: their coroutines were in its heap, so they never run
- * again, wherever they are: queued, asleep, stopped, or in the middle of a turn. Others may wake, stop,
- * signal or boost them meanwhile:
+ * again, wherever they are: queued, asleep, stopped, or in the middle of a turn. Other threads may wake, stop,
+ * kill or boost them meanwhile:
  *
  *   who recovers                               a waker
  *   ------------                               -------
@@ -92,35 +91,12 @@ export function claimTask(s: Scheduler, task: number): 'asleep' | 'stopped' | un
   return isSleeping(state) ? 'asleep' : undefined
 }
 
-/**
- * Ends tasks that claimLost returned: their children have no parent, their parents learn of it, their slots
- * come back.
- */
-export function endLost(s: Scheduler, lost: readonly number[], exitCode: number): void {
-  const { i32, tasks } = s
-  if (lost.length === 0) return
-  const parents = new Set(lost)
-  // By their parent rather than from its list: it may have died with a child in its hands.
-  for (let child = tasks.after(i32, 0); child !== 0; child = tasks.after(i32, child)) {
-    if (!tasks.isPublished(i32, child)) continue
-    const parent = Atomics.load(i32, child + TaskRecord.parent)
-    if (parents.has(parent)) leaveParent(s, parent, child)
-  }
+/** Ends tasks that claimLost returned, and gives their slots back. */
+export function endLost(s: Scheduler, lost: readonly number[]): void {
+  const { i32 } = s
   for (const task of lost) {
-    assert(
-      Atomics.load(i32, task + TaskRecord.state) === WAKENING,
-      'only a task that was claimed as lost ends here',
-    )
-    becomeZombie(s, task, exitCode)
-    if (i32[task + TaskRecord.orphan] !== 0) reapTask(s, task)
+    const was = Atomics.compareExchange(i32, task + TaskRecord.state, WAKENING, ZOMBIE)
+    assert(was === WAKENING, 'only a task that was claimed as lost ends here')
+    reapTask(s, task)
   }
-}
-
-function leaveParent(s: Scheduler, parent: number, child: number): void {
-  const { i32, thread } = s
-  acquire(thread, parent + TaskRecord.lock)
-  if (isListed(i32, child + TaskRecord.sibling))
-    listRemove(i32, parent + TaskRecord.children, child + TaskRecord.sibling)
-  release(thread, parent + TaskRecord.lock)
-  disownChild(s, child)
 }

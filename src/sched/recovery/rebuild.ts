@@ -1,4 +1,4 @@
-import { initList, ListHead, ListNode, listPush } from '../../arena/trees/list.ts'
+import { initList, ListHead, ListNode } from '../../arena/trees/list.ts'
 import { publishQueue, rqEnqueueTask, rqRestoreTask } from '../classes/classrq.ts'
 import { Entity } from '../core/entity.ts'
 import { fifoClass, subqueue } from '../classes/fifo.ts'
@@ -173,19 +173,4 @@ export function rebuildWaitTree(s: Scheduler): void {
     if (tasks.isPublished(i32, task) && i32[task + TaskRecord.channel] !== 0) waiting.push(task)
   }
   waitTree.rebuild(waiting)
-}
-
-/** The children of a task. Its task lock is held. */
-export function rebuildChildren(s: Scheduler, parent: number): void {
-  const { i32, tasks } = s
-  const head = parent + TaskRecord.children
-  const children: number[] = []
-  for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
-    if (i32[task + TaskRecord.sibling + ListNode.list] === head) children.push(task)
-  }
-  initList(i32, head)
-  for (const child of children) {
-    i32[child + TaskRecord.sibling + ListNode.list] = 0
-    listPush(i32, head, child + TaskRecord.sibling)
-  }
 }

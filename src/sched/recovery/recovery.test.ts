@@ -27,9 +27,10 @@ import { recoverScheduler, rescueLock } from './recovery.ts'
 import { RunQueue } from '../core/runqueue.ts'
 import type { Scheduler } from '../core/scheduler.ts'
 import { type SimulatedContext, Simulation } from '../../../testing/sched/simulation.ts'
-import { schedulerSleep, sleepOnChannel, wakeupOnChannel } from '../core/sleep.ts'
+import { sleepOnChannel, wakeupOnChannel } from '../core/sleep.ts'
 import { SWITCH_PREEMPTED, SWITCH_YIELDS } from '../core/switch.ts'
-import { INTERRUPTIBLE, RUNNING, TaskRecord, TIMER, ZOMBIE } from '../core/taskrecord.ts'
+import { INTERRUPTIBLE, RUNNING, TaskRecord, UNINTERRUPTIBLE, UNUSED, ZOMBIE } from '../core/taskrecord.ts'
+import { schedulerSleep } from '../../../testing/sched/tasks.ts'
 
 const OPTIONS = { crashes: MORTAL_CPU, steps: 50_000, races: false, shrink: 20 }
 
@@ -50,7 +51,6 @@ function letGoOfAll(s: Scheduler, dead: number): void {
   }
   letGo(s, s.sleepLock, dead)
   for (let task = s.tasks.after(s.i32, 0); task !== 0; task = s.tasks.after(s.i32, task)) {
-    letGo(s, task + TaskRecord.lock, dead)
     letGo(s, s.i32[task + TaskRecord.entity] + Entity.piLock, dead)
   }
 }
@@ -139,13 +139,25 @@ describe('what recovery does is needed', () => {
     expect(broken(deed, late)).toMatch('it sleeps, and its timer is on no queue')
   })
 
-  test('a child that has ended, in the hands of a parent’s CPU, without the name of that CPU', () => {
-    const nameless: Recover = (s, dead) => {
+  test('a task that has ended, and that its CPU has not reaped', () => {
+    const elsewhere: Recover = (s, dead) => {
       for (let task = s.tasks.after(s.i32, 0); task !== 0; task = s.tasks.after(s.i32, task))
-        if (s.i32[task + TaskRecord.state] === ZOMBIE) s.i32[task + TaskRecord.rcu + RcuNode.callback] = 0
+        if (s.i32[task + TaskRecord.state] === ZOMBIE) {
+          const se = s.i32[task + TaskRecord.entity]
+          if (s.i32[se + Entity.onCpu] === 0) s.i32[se + Entity.cpu] = 1 - dead
+        }
       return recoverScheduler(s, dead)
     }
-    expect(broken(deeds['end of a parent'], nameless)).toMatch('a task was never run')
+    expect(broken(deeds['end of a task'], elsewhere)).toMatch('a task that has ended was not reaped')
+  })
+
+  test('a task that its CPU has reaped, and not passed to RCU, without the name of that CPU', () => {
+    const nameless: Recover = (s, dead) => {
+      for (let task = s.tasks.after(s.i32, 0); task !== 0; task = s.tasks.after(s.i32, task))
+        if (s.i32[task + TaskRecord.state] === UNUSED) s.i32[task + TaskRecord.rcu + RcuNode.callback] = 0
+      return recoverScheduler(s, dead)
+    }
+    expect(broken(deeds['end of a task'], nameless)).toMatch('slot is not given back')
   })
 
   test('a wakeup that is counted after the task is RUNNING', () => {
@@ -184,7 +196,7 @@ test('a lost task stays claimed, whoever else dies with its pi lock', () => {
   const pi = kernel.i32[task + TaskRecord.entity] + Entity.piLock
   acquire(other.thread, pi)
   expect(rescueLock(rescuer, other.cpu, pi)).toBe(true)
-  endLost(rescuer, lost, 1)
+  endLost(rescuer, lost)
   expect(kernel.onRq(task)).toBe(false)
 })
 
@@ -198,10 +210,10 @@ function* bound(context: SimulatedContext, random: SeededRandom): Generator<numb
         yield SWITCH_YIELDS
         break
       case 1:
-        yield* schedulerSleep(context, 0, TIMER, random.unit() * 0.5)
+        yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, random.unit() * 0.5)
         break
       case 2:
-        yield* sleepOnChannel(context, 1 + random.below(2), 0, INTERRUPTIBLE, 1)
+        yield* sleepOnChannel(context, 1 + random.below(2), INTERRUPTIBLE, 1)
         break
       default:
         wakeupOnChannel(context.s, 1 + random.below(2))
@@ -225,7 +237,7 @@ test.each(Array.from({ length: 40 }, (_, index) => index + 1))(
       deaths++
       const lost = recoverScheduler(s, cpu).map(({ task }) => task)
       for (const task of lost) note(task)
-      endLost(s, lost, 1)
+      endLost(s, lost)
       machine.recovered(cpu)
       checkInvariants(s)
       void machine.start(cpu)

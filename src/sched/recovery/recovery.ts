@@ -1,4 +1,3 @@
-import { isListed, listRemove } from '../../arena/trees/list.ts'
 import { acquire, breakLock, Lock, nudgeContended, release } from '../../arena/sync/spinlock.ts'
 import { lockRank } from '../../arena/sync/lockorder.ts'
 import { nudgeCpu } from '../../machine/core/halt.ts'
@@ -13,11 +12,10 @@ import { claimLost, type LostTask } from './lost.ts'
 import { enqueueSelected } from '../core/enqueue.ts'
 import { IDLE_MAJOR_PRIORITY, majorPriority } from '../core/priority.ts'
 import { notePushable } from '../balance/pushable.ts'
-import { clearLinks, rebuildChildren, rebuildRunQueue, rebuildTimers, rebuildWaitTree } from './rebuild.ts'
+import { clearLinks, rebuildRunQueue, rebuildTimers, rebuildWaitTree } from './rebuild.ts'
 import { RunQueue } from '../core/runqueue.ts'
 import type { Scheduler } from '../core/scheduler.ts'
 import { mendPriority } from '../core/setpriority.ts'
-import { wakeupOnChannel } from '../core/sleep.ts'
 import { SLEEP_LOST, RUNNING, TaskRecord, UNUSED, WAKENING, ZOMBIE } from '../core/taskrecord.ts'
 import { lockTaskQueue } from '../core/taskqueue.ts'
 import { finishWakeup } from '../core/wakeup.ts'
@@ -28,7 +26,7 @@ import { finishWakeup } from '../core/wakeup.ts'
  *   1  its own run queue       closed; what it ran is off it; rebuilt (rebuild.ts)
  *   2  locks that it held      each is broken and what it guards rebuilt or, for a pi lock, completed; innermost first
  *   3  RCU                     its list is put in order, what it was about to free is freed; it is offline from here on
- *   4  ended tasks             whose parent it was about to wake, or which it was about to reap
+ *   4  ended tasks             that it was about to reap
  *   5  new tasks               that it had not finished making are given back
  *   6  tasks that run nowhere  that it had just picked, and had not started: queued elsewhere; those that have arrived: started
  *   7  its queue               moves to other CPUs
@@ -68,7 +66,7 @@ export function recoverScheduler(s: Scheduler, dead: number): LostTask[] {
   mendTasks(s, dead)
   freeRest(s, dead) // 3
   rcu.offline(s.i32, dead)
-  seeToEnded(s, dead) // 4
+  reapEnded(s, dead) // 4
   dropUnfinished(s, dead) // 5
   queueNowhere(s, dead) // 6
   startAllArrived(s)
@@ -105,9 +103,6 @@ export function rescueLock(s: Scheduler, dead: number, lock: number): boolean {
     case PI:
       mendPi(s, i32[lock - Entity.piLock + Entity.task], lock - Entity.piLock, dead)
       return true
-    case TASK:
-      mendChildren(s, lock - TaskRecord.lock, dead)
-      return true
     case SLEEP:
       mendSleepers(s, dead)
       return true
@@ -118,13 +113,10 @@ export function rescueLock(s: Scheduler, dead: number, lock: number): boolean {
   }
 }
 
-const noneListed: ReadonlySet<number> = new Set()
-
 const RUN_QUEUE = lockRank('run queue')
 const DISPATCH_QUEUE = lockRank('dispatch queue')
 const TIMER = lockRank('timer')
 const PI = lockRank('pi')
-const TASK = lockRank('task')
 const SLEEP = lockRank('sleep')
 
 /**
@@ -192,16 +184,8 @@ function mendTasks(s: Scheduler, dead: number): void {
   const { i32, tasks } = s
   for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
     if (!tasks.isPublished(i32, task)) continue
-    mendChildren(s, task, dead)
     mendPi(s, task, i32[task + TaskRecord.entity], dead)
   }
-}
-
-function mendChildren(s: Scheduler, task: number, dead: number): void {
-  const lock = task + TaskRecord.lock
-  if (!breakLock(s.thread, lock, dead)) return
-  rebuildChildren(s, task)
-  release(s.thread, lock)
 }
 
 function mendPi(s: Scheduler, task: number, se: number, dead: number): void {
@@ -250,36 +234,20 @@ function freeRest(s: Scheduler, dead: number): void {
   }
 }
 
-/** Wakes the parents of those that ended on the dead CPU, and reaps what it was to reap. */
-function seeToEnded(s: Scheduler, dead: number): void {
-  const { i32, tasks, rcu } = s
+/** Reaps the tasks that ended on the dead CPU. */
+function reapEnded(s: Scheduler, dead: number): void {
+  const { i32, tasks } = s
   for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
     if (!tasks.isPublished(i32, task) || Atomics.load(i32, task + TaskRecord.state) !== ZOMBIE) continue
-    const here = Atomics.load(i32, i32[task + TaskRecord.entity] + Entity.cpu) === dead
-    const parent = Atomics.load(i32, task + TaskRecord.parent)
-    if (parent !== 0) {
-      if (here) wakeupOnChannel(s, parent)
-    } else if (
-      i32[task + TaskRecord.orphan] !== 0 ? here : rcu.leftBy(i32, task + TaskRecord.rcu, dead, noneListed)
-    ) {
-      reapTask(s, task) // (G) of exit.ts
-    }
+    if (Atomics.load(i32, i32[task + TaskRecord.entity] + Entity.cpu) === dead) reapTask(s, task) // (C) of exit.ts
   }
 }
 
-/**
- * Tasks that the dead CPU was making. Nobody knows of them, but perhaps the parent whose list they are on.
- */
+/** Frees the tasks that the dead CPU was making: they were not published. */
 function dropUnfinished(s: Scheduler, dead: number): void {
-  const { i32, thread, tasks, entities } = s
+  const { i32, tasks, entities } = s
   for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
     if (!tasks.isUnpublishedBy(i32, task, dead)) continue
-    if (isListed(i32, task + TaskRecord.sibling)) {
-      const parent = i32[task + TaskRecord.parent]
-      acquire(thread, parent + TaskRecord.lock)
-      listRemove(i32, parent + TaskRecord.children, task + TaskRecord.sibling)
-      release(thread, parent + TaskRecord.lock)
-    }
     const se = i32[task + TaskRecord.entity]
     if (se !== 0 && entities.isPublished(i32, se) && i32[se + Entity.task] === task) entities.free(i32, se)
   }

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { type MutexKind, PI, PLAIN, ROBUST_PI } from '../../../src/futex/robust/mutex.ts'
 import { makePriority } from '../../../src/sched/core/priority.ts'
-import { schedulerSleep } from '../../../src/sched/core/sleep.ts'
 import { SWITCH_PREEMPTED } from '../../../src/sched/core/switch.ts'
 import { UNINTERRUPTIBLE } from '../../../src/sched/core/taskrecord.ts'
 import { wakeupTask } from '../../../src/sched/core/wakeup.ts'
 import { LockSimulation, type LockingTask } from '../../futex/pi-sim.ts'
+import { schedulerSleep } from '../../../testing/sched/tasks.ts'
 
 /**
  * The shape of pi_stress: groups of three tasks, low, middle and high, with a lock for each group. In each

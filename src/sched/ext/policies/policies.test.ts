@@ -3,13 +3,13 @@ import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import { unloadPolicy } from '../extload.ts'
 import { Simulation, type TaskBody } from '../../../../testing/sched/simulation.ts'
-import { schedulerSleep } from '../../core/sleep.ts'
 import { SWITCH_PREEMPTED } from '../../core/switch.ts'
-import { TIMER } from '../../core/taskrecord.ts'
+import { UNINTERRUPTIBLE } from '../../core/taskrecord.ts'
 import { Watchdog } from '../../core/watchdog.ts'
 import fifo from './fifo.ts'
 import latency from './latency.ts'
 import vtime from './vtime.ts'
+import { schedulerSleep } from '../../../../testing/sched/tasks.ts'
 
 function hog(stop: () => boolean, ran: (ms: number) => void): TaskBody {
   return function* (context) {
@@ -88,7 +88,7 @@ test('vtime: a task that slept has saved nothing up', () => {
     ),
   )
   sim.fork(function* (context) {
-    yield* schedulerSleep(context, 0, TIMER, 500)
+    yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 500)
     hogged = 0
     for (let turn = 0; turn < 500; turn++) {
       context.cpu.charge(0.2)
@@ -131,7 +131,7 @@ test('latency: critical tasks start at once although all CPUs have others to run
       function* (context) {
         for (let turn = 0; turn < 40; turn++) {
           const due = context.cpu.now() + 3
-          yield* schedulerSleep(context, 0, TIMER, 3)
+          yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 3)
           late.push(context.cpu.now() - due)
           context.cpu.charge(0.3)
           yield SWITCH_PREEMPTED
