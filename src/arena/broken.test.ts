@@ -19,35 +19,35 @@ interface Mistake {
 /** One line of a protocol, as it is and as it must not be: the checks have to see the difference. */
 const mistakes: readonly Mistake[] = [
   {
-    what: 'a parked thread that takes the spin lock as if nobody else were parked',
+    what: 'a parked thread that takes the spin lock as if no other thread were parked',
     file: 'sync/spinlock',
-    right: 'Atomics.compareExchange(i32, at, 0, tag | WAITERS) === 0',
+    right: 'Atomics.compareExchange(i32, at, 0, tag | SLEEPERS) === 0',
     wrong: 'Atomics.compareExchange(i32, at, 0, tag) === 0',
     kind: 'lost-wakeup',
   },
   {
-    what: 'a rescuer that breaks a spin lock and forgets who is parked',
+    what: 'a rescuer that breaks a spin lock and forgets the parked threads',
     file: 'sync/spinlock',
-    right: 'Atomics.compareExchange(i32, at, seen, thread.ownerTag | WAITERS) === seen',
+    right: 'Atomics.compareExchange(i32, at, seen, thread.ownerTag | SLEEPERS) === seen',
     wrong: 'Atomics.compareExchange(i32, at, seen, thread.ownerTag) === seen',
     kind: 'lost-wakeup',
   },
   {
-    what: 'a thread that parks at a spin lock and does not note where',
+    what: 'a thread that parks at a spin lock and does not write down which',
     file: 'sync/spinlock',
     right: 'Atomics.store(i32, CONTENDED_WORDS + thread.id, lock) // (E)\n  // From',
     wrong: '// From',
     kind: 'lost-wakeup',
   },
   {
-    what: 'a thread that sees deaths and looks no further than at who holds the lock that it wants',
+    what: 'a thread that sees deaths and checks only the holder of the lock that it wants',
     file: 'sync/spinlock',
     right: 'else if (isDead(holder)) rescue(holder, at)',
     wrong: 'else if (isDead(holder)) return',
     kind: 'livelock',
   },
   {
-    what: 'a thread that sees deaths and passes by a free lock at which others sleep',
+    what: 'a thread that sees deaths and skips a free lock at which others sleep',
     file: 'sync/spinlock',
     right: 'if (holder < 0) nudgeLock(i32, at)',
     wrong: 'if (holder < 0) return',
@@ -61,7 +61,7 @@ const mistakes: readonly Mistake[] = [
     kind: 'data-race',
   },
   {
-    what: 'a slab that sets a bit late and does not look again',
+    what: 'a slab that sets a bit late and does not read the header again',
     file: 'memory/slab',
     right: 'if ((Atomics.load(i32, pointer - 1) & OWNER) === 0) this.markFree(i32, leaf, bit)',
     wrong: '',

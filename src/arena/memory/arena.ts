@@ -4,11 +4,11 @@ import { THREAD_MAX } from '../sync/thread.ts'
 
 /**
  * The arena: one SharedArrayBuffer that holds all kernel state. A pointer is a word index into `i32`;
- * 0 is null, because word 0 is never handed out. It is reserved at its full size at boot and never grows:
- * pages that nobody touched cost nothing, so sizes are generous.
+ * 0 is null, because word 0 is never allocated. It is reserved at its full size at boot and never grows:
+ * untouched pages cost nothing, so sizes are generous.
  *
- * The same regions are carved in the same order on every thread, from the same sizes: what is shared is
- * the memory, what each thread holds is this object and the pointers that it computed.
+ * Every thread carves the same regions in the same order, from the same sizes. The threads share the memory;
+ * each has its own object of this class, and computes the pointers itself.
  */
 
 /** Where a region lies. `start` is a pointer; the region is `words` long and starts on a cache line. */
@@ -25,9 +25,7 @@ const MAGIC_WORD = 1
 const DEBUG_WORD = 2
 const SIZE_WORD = 3
 
-/**
- * A word for each thread: the lock that it last parked at, or gave back while others waited (spinlock.ts).
- */
+/** A word for each thread: the lock that it last parked at, or released while others waited (spinlock.ts). */
 export const CONTENDED_WORDS: number = LINE_WORDS
 
 /** 2 GiB: a pointer is a positive 32-bit integer and an index into one typed array. */
@@ -38,7 +36,10 @@ export class Arena {
   readonly i32: Int32Array<SharedArrayBuffer>
   readonly u8: Uint8Array<SharedArrayBuffer>
   readonly f64: Float64Array<SharedArrayBuffer>
-  /** Debug builds check lock order, recursion and foreign release. Decided once, by who makes the arena. */
+  /**
+   * Debug builds check lock order, recursion and foreign release. Decided once, by the thread that makes the
+   * arena.
+   */
   readonly debug: boolean
 
   private constructor(buffer: SharedArrayBuffer) {
@@ -69,9 +70,7 @@ export class Arena {
   }
 }
 
-/**
- * Carves regions one after the other. Deterministic: the same calls give the same pointers on every thread.
- */
+/** Carves regions in order. Deterministic: the same calls give the same pointers on every thread. */
 export class ArenaPlan {
   readonly regions: Region[] = []
   words: number = HEADER_WORDS
@@ -92,7 +91,7 @@ export class ArenaPlan {
   }
 }
 
-/** No room. Says which store, how large it is, and the option that makes it larger. */
+/** No room. The message names the store, its size, and the option that makes it larger. */
 export class ArenaFullError extends Error {
   override readonly name = 'ArenaFullError'
   readonly code = 'ERR_HEDDLE_ARENA_FULL'

@@ -47,7 +47,7 @@ test('blocks never overlap and keep what was written, over 100,000 random operat
   expect(operations).toBeGreaterThanOrEqual(100_000)
 })
 
-test('filling, freeing half at random and refilling for a million operations does not eat the heap up', () => {
+test('a million operations of filling, freeing at random and refilling do not fragment the heap', () => {
   const total = 4 << 20
   const { heap, thread } = makeHeap(total)
   let state = 12345
@@ -118,7 +118,7 @@ test('a double free and a pointer into the middle of a payload are caught', () =
   heap.verify(thread)
 })
 
-test('after its holder died the heap is rebuilt from its tiles, and unsettled blocks are freed', () => {
+test('after its holder died the heap is rebuilt from its tiles, and unpublished blocks are freed', () => {
   const { heap, arena, thread, control } = makeHeap(64 * 1024)
   const dead = new KernelThread(arena, 7)
   const settled = heap.allocate(dead, 200)
@@ -138,7 +138,7 @@ test('after its holder died the heap is rebuilt from its tiles, and unsettled bl
   expect(heap.usedBlocks()).toBe(0)
 })
 
-test('a size that is none is refused by the name of its option', () => {
+test('an invalid size is refused with the name of its option', () => {
   for (const bytes of [0, -1, 1000, Number.NaN, 65536.5]) {
     expect(() => PayloadHeap.reserve(new ArenaPlan(), bytes, 'heapBytes')).toThrow(`heapBytes: ${bytes}`)
   }

@@ -8,16 +8,16 @@ import type { KernelThread } from '../sync/thread.ts'
 /**
  * The payload heap: variable-size blocks, allocated on one CPU and freed on another. Two-level segregated
  * fit: free blocks hang in lists by size class, 8 classes to each doubling, with a bitmap over the classes,
- * so that allocate and free are O(1). Neighbouring free blocks are joined at once, so the worst a history of
- * requests can do is what it can do to any good-fit allocator: no block is ever lost to a class.
+ * so that allocate and free are O(1). A free joins neighbouring free blocks, so fragmentation is that of any
+ * good-fit allocator: no block is ever lost to a class.
  *
  * A block is a header and its words, and blocks tile the heap without gaps:
  *
  *   header   size      words of the block, header included, always even | USED in bit 0
  *            before    the block in front, 0 for the first
- *            owner     used: the id + 1 of the thread that has not settled it yet, 0 once settled; through Atomics, for it
- *                      changes without the lock
- *            magic     what says "here starts a block": a wild free is caught
+ *            owner     used: the id + 1 of the thread that has not published it yet, 0 once published. Atomic:
+ *                      it changes without the lock
+ *            magic     marks the start of a block: it catches a wild free
  *   free     next      the next free block of the class
  *            prev      the one in front, 0 for the first of the class
  *
@@ -134,23 +134,23 @@ export class PayloadHeap {
     Atomics.store(this.i32, this.blockOf(pointer) + OWNER, 0)
   }
 
-  /** The block is this thread's again: it is about to take it off the record that it is reachable from. */
+  /** The block is this thread's again: the thread is about to take it off the record that refers to it. */
   claim(thread: KernelThread, pointer: number): void {
     Atomics.store(this.i32, this.blockOf(pointer) + OWNER, thread.ownerTag)
   }
 
   /**
-   * The block is in a structure that recovery cannot see, or on its way there (`mark` is even) or out of it
-   * (odd). A mark is below 0 and the structure's own. The block is not freed when the thread dies.
+   * The block is in a structure that recovery cannot read, or on its way into it (`mark` is even) or out of
+   * it (odd). A mark is below 0, and belongs to the structure. The block is not freed when the thread dies.
    */
   mark(pointer: number, mark: number): void {
     Atomics.store(this.i32, this.blockOf(pointer) + OWNER, mark)
   }
 
   /**
-   * A thread died between `mark` and what follows it: the structure has the block (`isNamed`), or nobody has,
-   * and it is freed. `pointer` is what the structure noted before the mark: where the thread died before
-   * that, the block may be gone, and its place be in the middle of another.
+   * A thread died between `mark` and the step after it: the structure has the block (`isNamed`), or the block
+   * is freed. `pointer` is what the structure wrote down before the mark. If the thread died before that, the
+   * block may be gone, and the pointer may lead into the middle of another block.
    */
   resolveMarked(thread: KernelThread, pointer: number, mark: number, isNamed: boolean): void {
     const { i32 } = this
@@ -169,7 +169,7 @@ export class PayloadHeap {
   }
 
   /**
-   * The thread that has not settled the block, or has claimed it, plus 1; 0: it is settled; below 0: see
+   * The thread that has not published the block, or has claimed it, plus 1; 0: it is published; below 0: see
    * `mark`.
    */
   ownerOf(pointer: number): number {
@@ -177,15 +177,15 @@ export class PayloadHeap {
   }
 
   /**
-   * Whether neither a thread has the block nor one that takes it out of a structure: what named it may free
-   * it.
+   * Whether no thread owns the block, and no thread is taking it out of a structure: then the record that
+   * named it may free it.
    */
   isAtRest(pointer: number): boolean {
     const owner = this.ownerOf(pointer)
     return owner <= 0 && (owner & 1) === 0
   }
 
-  /** Gives a block back, from any thread. */
+  /** Frees a block, from any thread. */
   free(thread: KernelThread, pointer: number): void {
     const lock = this.control + LOCK
     const block = this.blockOf(pointer)
@@ -225,12 +225,13 @@ export class PayloadHeap {
 
   /**
    * Recovery, after thread `deadId` has stopped for good: takes its lock if it held it, rebuilds lists,
-   * bitmaps and counts from the tiles, and frees the blocks that it had not settled. Returns how many it
-   * freed.
+   * bitmaps and counts from the tiles, and frees the blocks that it had not published. Returns how many
+   * it freed.
    *
    * `records` visits every word of every record that may hold a payload: a block that is in one and that the
-   * dead thread had not settled, or had just claimed, is the record's. Others may change such words
-   * meanwhile: whoever takes a payload off a record frees it after that, and for that it needs the lock.
+   * dead thread had not published, or had just claimed, belongs to the record. Other threads may change such
+   * words during the visit: a thread that takes a payload off a record frees it afterwards, and needs the
+   * lock for that.
    */
   repair(thread: KernelThread, deadId: number, records?: (visit: (at: number) => void) => void): number {
     const { i32, control } = this
@@ -251,7 +252,7 @@ export class PayloadHeap {
     let before = 0
     for (let block = this.firstBlock; block < this.end; block += i32[block + SIZE] & ~USED) {
       i32[block + BEFORE] = before
-      // Only where it is missing: those who hold a block look at its magic without the lock.
+      // Only where it is missing: the owner of a block reads its magic without the lock.
       if (i32[block + MAGIC_AT] !== MAGIC) i32[block + MAGIC_AT] = MAGIC
       if ((i32[block + SIZE] & USED) !== 0 && Atomics.load(i32, block + OWNER) === deadId + 1) {
         i32[block + SIZE] &= ~USED
@@ -324,7 +325,7 @@ export class PayloadHeap {
     const i32 = this.i32
     const size = i32[block + SIZE] & ~USED
     this.countUsed(-size, -1)
-    i32[block + SIZE] = size // free from here on; who died before it still owns it, and repair frees it
+    i32[block + SIZE] = size // free from here on; before it, repair frees it for its owner
     Atomics.store(i32, block + OWNER, 0)
     const behind = block + size
     if (behind < this.end && (i32[behind + SIZE] & USED) === 0) {
@@ -352,7 +353,7 @@ export class PayloadHeap {
     i32[block + MAGIC_AT] = MAGIC
   }
 
-  /** Tells the block behind this one who is in front of it. */
+  /** Writes into the next block which block is in front of it. */
   private linkBehind(block: number): void {
     const behind = block + (this.i32[block + SIZE] & ~USED)
     if (behind < this.end) this.i32[behind + BEFORE] = block
@@ -406,8 +407,8 @@ export class PayloadHeap {
       }
       if (second !== 0) return i32[control + LISTS + first * SECOND + lowestBit(second)]
     }
-    // Nothing in the classes above, so the heap is about to say that it is full: only then is the block's own
-    // class walked, for one that happens to be large enough.
+    // The larger classes have no block. Before the heap says that it is full, the search walks the block's
+    // own class for one that happens to be large enough.
     for (let block = i32[control + LISTS + classOf(size)]; block !== 0; block = i32[block + NEXT]) {
       if (i32[block + SIZE] >= size) return block
     }
@@ -415,7 +416,7 @@ export class PayloadHeap {
   }
 }
 
-/** Sizes below 8 have a class each; above, 8 classes to each doubling. */
+/** Each size below 8 has its own class; from 8 on there are 8 classes for each doubling. */
 function classOf(size: number): number {
   if (size < SECOND) return size
   const first = 31 - Math.clz32(size)

@@ -45,7 +45,7 @@ check('two threads with 2 slots both get one, in any interleaving', {}, () => {
   return {
     threads: [() => own[0].tryAllocate(kernel[0]), () => own[1].tryAllocate(kernel[1])],
     final({ results }) {
-      assert(results[0] !== 0 && results[1] !== 0, 'nobody is told that the slab is full')
+      assert(results[0] !== 0 && results[1] !== 0, 'no thread is told that the slab is full')
       assert(results[0] !== results[1], 'the slots are different')
       assert(own[0].count(i32) === 2, 'both are taken')
     },
@@ -73,7 +73,7 @@ check('a handle is stale once its slot was freed, also when it lives again', {},
 })
 
 check(
-  'a thread that dies anywhere in allocate, settle or free leaves nothing that reclaim does not mend',
+  'a thread that dies anywhere in allocate, publish or free leaves nothing that reclaim does not repair',
   { crashes: { max: 1, threads: [0] } },
   () => {
     const { i32, kernel, own } = slabs(2, 3)
@@ -93,10 +93,10 @@ check(
       },
       recover: (dead: number) => own[2].reclaim(i32, dead),
       final({ crashed }) {
-        // What the dead thread had settled belongs to whoever it is linked to: it is the only slot that may
+        // A slot that the dead thread had published belongs to its new owner: it is the only slot that may
         // stay taken.
         const taken = own[2].count(i32)
-        assert(taken <= crashed.length, 'at most the settled slot of the dead thread is taken')
+        assert(taken <= crashed.length, 'at most the published slot of the dead thread is taken')
         for (let left = 2 - taken; left > 0; left--) {
           assert(own[2].tryAllocate(kernel[2]) !== 0, 'every other slot can be had')
         }

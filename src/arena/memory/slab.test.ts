@@ -101,7 +101,7 @@ test('records start on cache lines when asked', () => {
   for (let i = 0; i < 8; i++) expect(slab.allocate(thread) % LINE_WORDS).toBe(0)
 })
 
-test('reclaim frees what a dead thread had not settled, and nothing else', () => {
+test('reclaim frees what a dead thread had not published, and nothing else', () => {
   const { slab, i32 } = makeSlab(64)
   const arena = Arena.attach(i32.buffer as SharedArrayBuffer)
   const dead = new KernelThread(arena, 5)
@@ -117,7 +117,7 @@ test('reclaim frees what a dead thread had not settled, and nothing else', () =>
   expect(slab.count(i32)).toBe(2)
 })
 
-test('a capacity that is none is refused by the name of its option', () => {
+test('an invalid capacity is refused with the name of its option', () => {
   for (const capacity of [0, -1, 1.5, Number.NaN, 2 ** 30]) {
     expect(() => new Slab(new ArenaPlan(), { name: 'tasks', capacity, words: 4, option: 'tasks' })).toThrow(
       `tasks: ${capacity}`,

@@ -9,23 +9,23 @@ import type { KernelThread } from '../sync/thread.ts'
  *
  * Two structures, and only the first is the truth:
  *
- *   header of a slot   (generation << 8) | owner.  owner 0: free.  1 to 254: allocated by thread owner - 1, not yet
- *                      settled.  255: settled. Claiming and freeing is one compare-exchange here.
- *   bitmap tree        1 = "taken", a hint. A leaf word covers 32 slots, a word above covers 32 words below. Zero
+ *   header of a slot   (generation << 8) | owner.  owner 0: free.  1 to 254: allocated by thread owner - 1,
+ *                      not yet published.  255: published. A claim and a free are one compare-exchange here.
+ *   bitmap tree        1 = "taken", a hint. A leaf word covers 32 slots, each higher word 32 words. Zeroed
  *                      memory means "all free", so an untouched slab costs no pages.
  *
- *   bit    | header    | how it comes about                          | what makes it right
- *   -------+-----------+---------------------------------------------+---------------------------------------
+ *   bit    | header    | state                                       | corrected by
+ *   -------+-----------+---------------------------------------------+-------------------------------------
  *   clear  | free      | [1] free                                    |
- *   clear  | allocated | [2] claimed, bit not set yet (or died here) | the next to look sets it and goes on
+ *   clear  | allocated | [2] claimed, bit not set yet (or died here) | the next thread that reads it sets it
  *   set    | allocated | [3] allocated                               |
- *   set    | free      | [4] freed, bit not cleared yet (or died)    | free() clears it; reclaim() after a death
+ *   set    | free      | [4] freed, bit not cleared yet (or died)    | free(); after a death reclaim()
  *
- * A generation counts the lives of a slot: a handle carries it, so a handle to a freed slot is found out even
- * when the slot lives again.
+ * A generation counts the lives of a slot. A handle carries it, so a handle to a freed slot is found to be
+ * stale even when the slot is in use again.
  *
- * Between allocation and the moment a record is reachable from somewhere (a queue, a table) it belongs to
- * the thread that made it; `settle` ends that. When a thread dies, `reclaim` frees what it had not settled.
+ * From its allocation until it is reachable from a queue or a table, a record belongs to the thread that made
+ * it; `publish` ends that. When a thread dies, `reclaim` frees what it had not published.
  */
 export interface SlabOptions {
   /** For messages: "tasks". */
@@ -43,7 +43,7 @@ export interface SlabOptions {
 export type Handle = number
 
 const OWNER = 0xff
-const SETTLED = 0xff
+const PUBLISHED = 0xff
 const GENERATION_SHIFT = 8
 /** 20 bits, so that generation * 2^32 + pointer stays a safe integer. */
 const GENERATION_MASK = 0xf_ffff
@@ -63,8 +63,8 @@ export class Slab {
   private readonly stride: number
   private readonly levels: readonly Level[]
   /**
-   * A word for each leaf: 1 from before a slot of it was first allocated. What was never used is passed over
-   * by scans.
+   * A word for each leaf: 1 from before a slot of it was first allocated. Scans skip leaves that were never
+   * used.
    */
   private readonly touched: number
   private touchedLeaf = -1
@@ -99,8 +99,8 @@ export class Slab {
   }
 
   /**
-   * Marks the bits behind the last slot as taken, once, before anyone allocates. By the thread that made the
-   * arena.
+   * Marks the bits behind the last slot as taken. Called once, before any allocation, by the thread that made
+   * the arena.
    */
   initialize(i32: Int32Array): void {
     let bits = this.capacity
@@ -167,27 +167,27 @@ export class Slab {
         this.hint = leaf
         return pointer
       }
-      // [2] someone claimed it and has not set the bit: it is set now. If that one freed it meanwhile, [4],
-      // its own clearing of the bit may have come before our setting it: look again, or the slot would be
-      // forgotten.
+      // [2] another thread claimed it and has not set the bit: it is set now. If that thread has freed the
+      // slot since, [4], it may have cleared the bit before this thread set it. So read the header again:
+      // otherwise the slot would be lost.
       if ((Atomics.load(i32, pointer - 1) & OWNER) === 0) this.markFree(i32, leaf, bit)
     }
   }
 
-  /** The record is now reachable by others: it outlives the thread that made it. */
+  /** Other threads can now reach the record: it outlives the thread that made it. */
   publish(i32: Int32Array, pointer: number): void {
     const header = Atomics.load(i32, pointer - 1)
-    assert((header & OWNER) !== 0, 'settled a free slot')
-    Atomics.store(i32, pointer - 1, header | SETTLED)
+    assert((header & OWNER) !== 0, 'published a free slot')
+    Atomics.store(i32, pointer - 1, header | PUBLISHED)
   }
 
-  /** Gives the slot back, from any thread. Handles to it are stale from here on. */
+  /** Frees the slot, from any thread. Handles to it are stale from here on. */
   free(i32: Int32Array, pointer: number): void {
     const index = this.indexOf(pointer)
     const header = Atomics.load(i32, pointer - 1)
     if ((header & OWNER) === 0) fail('double free: the slot is free already')
     if (Atomics.compareExchange(i32, pointer - 1, header, header & ~OWNER) !== header) {
-      fail('two threads freed or settled one slot at once')
+      fail('two threads freed or published the same slot')
     }
     this.markFree(i32, index >>> 5, index & 31)
   }
@@ -199,7 +199,7 @@ export class Slab {
     return handle
   }
 
-  /** The same for a slot that another thread may free meanwhile; 0: it is free. */
+  /** The same for a slot that another thread may free at any time; 0: it is free. */
   tryHandleOf(i32: Int32Array, pointer: number): Handle {
     const header = Atomics.load(i32, pointer - 1)
     if ((header & OWNER) === 0) return 0
@@ -217,17 +217,18 @@ export class Slab {
   }
 
   /**
-   * A word that is the same for as long as a settled slot lives: a cheap check that a remembered pointer
-   * still means it.
+   * A word that does not change while a published slot lives: a cheap check that a remembered pointer is
+   * still good.
    */
   lifeOf(i32: Int32Array, pointer: number): number {
     const header = Atomics.load(i32, pointer - 1)
-    assert((header & OWNER) === SETTLED, 'only a settled slot has a life to remember')
+    assert((header & OWNER) === PUBLISHED, 'only a published slot has a life to remember')
     return header
   }
 
   /**
-   * The id of the thread that allocated the slot and has not settled it; -1: it is free; 254: it is settled.
+   * The id of the thread that allocated the slot and has not published it; -1: it is free; 254: it is
+   * published.
    */
   allocatedBy(i32: Int32Array, pointer: number): number {
     return (Atomics.load(i32, pointer - 1) & OWNER) - 1
@@ -238,19 +239,19 @@ export class Slab {
     return (Atomics.load(i32, pointer - 1) & OWNER) !== 0
   }
 
-  /** Whether the slot is allocated, by this thread, and not settled yet. */
+  /** Whether this thread has allocated the slot, and has not published it yet. */
   isUnpublishedBy(i32: Int32Array, pointer: number, threadId: number): boolean {
     return (Atomics.load(i32, pointer - 1) & OWNER) === threadId + 1
   }
 
-  /** Whether the slot is allocated and settled. */
+  /** Whether the slot is allocated and published. */
   isPublished(i32: Int32Array, pointer: number): boolean {
-    return (Atomics.load(i32, pointer - 1) & OWNER) === SETTLED
+    return (Atomics.load(i32, pointer - 1) & OWNER) === PUBLISHED
   }
 
   /**
-   * The allocated slot that comes after this one, or 0; after 0, the first: for scans, which pass over what
-   * was never used.
+   * The allocated slot that comes after this one, or 0; after 0, the first. For scans: slots that were never
+   * used are skipped.
    *
    *     for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) …
    */
@@ -258,7 +259,7 @@ export class Slab {
     return this.next(i32, pointer, false)
   }
 
-  /** The same for slots that may have been used ever, allocated now or not. */
+  /** The same for slots that may have been used before, allocated now or not. */
   afterUsed(i32: Int32Array, pointer: number): number {
     return this.next(i32, pointer, true)
   }
@@ -280,9 +281,9 @@ export class Slab {
   }
 
   /**
-   * Recovery, after thread `deadId` has stopped for good: frees what it had allocated and not settled, and
-   * makes the bitmap agree with the headers ([2] and [4]). Others may allocate and free meanwhile. Returns
-   * how many it freed.
+   * Recovery, after thread `deadId` has stopped for good: frees what it had allocated and not published, and
+   * makes the bitmap agree with the headers ([2] and [4]). Other threads may allocate and free at the same
+   * time. Returns how many it freed.
    */
   reclaim(i32: Int32Array, deadId: number): number {
     let freed = 0
@@ -299,7 +300,7 @@ export class Slab {
       const owner = header & OWNER
       if (owner === deadId + 1) {
         const won = Atomics.compareExchange(i32, pointer - 1, header, header & ~OWNER) === header
-        assert(won, 'nobody else touches the slot of a dead thread')
+        assert(won, 'no other thread touches the slot of a dead thread')
         this.markFree(i32, leaf, bit)
         freed++
       } else if (owner === 0 && marked) {
@@ -334,11 +335,11 @@ export class Slab {
    *   (A) or: the word is full
    *                                      (B) and: the word was full, so (C) clears the bit above
    *   (D) sets the bit above
-   *   (E) looks at the word again: not full, clears the bit above
+   *   (E) reads the word again: not full, clears the bit above
    *
    * Without (E) the free slot would not be found until a search of every leaf. The mirror image, (C) after
-   * the word has filled up again, leaves a clear bit over a full word: `descend` puts that right when it
-   * meets it.
+   * the word has filled up again, leaves a clear bit over a full word: `descend` sets it when it
+   * finds it.
    */
   private markFull(i32: Int32Array, fromLevel: number, word: number): void {
     let at = word
@@ -371,7 +372,7 @@ export class Slab {
     }
   }
 
-  /** A leaf with a clear bit, searching up from a full one and around; -1 when there is none. */
+  /** A leaf with a clear bit, searching up from a full leaf and around; -1: no leaf has one. */
   private findLeaf(i32: Int32Array, from: number): number {
     const top = this.levels.length - 1
     let at = from
@@ -382,8 +383,8 @@ export class Slab {
         if (leaf >= 0) return leaf
       }
     }
-    // The hints say full. Before anyone is told so, look at every leaf: a thread that died between (A) and
-    // (E), or is about to, can leave a word above that says full over one that is not.
+    // The hints say full. Before the caller gets that answer, check every leaf: a thread that died between
+    // (A) and (E), or has not reached (E) yet, can leave a set bit over a word that is not full.
     const { start, words } = this.levels[0]
     for (let leaf = 0; leaf < words; leaf++) {
       if (Atomics.load(i32, start + leaf) !== FULL) return leaf

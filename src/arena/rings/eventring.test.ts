@@ -46,7 +46,7 @@ describe('event rings', () => {
     expect(reader.lost).toBe(0)
   })
 
-  it('overwrites the oldest, and counts what nobody read', () => {
+  it('overwrites the oldest, and counts the events that were not read', () => {
     const { write, read, reader } = rings()
     for (let n = 0; n < 40; n++) write(n)
     // The place of the sixteenth from the end may be written to at this very moment.
@@ -71,7 +71,7 @@ describe('event rings', () => {
     expect(reader.lost + kept.length).toBe(100)
   })
 
-  it('keeps the first when it is told to stop when full, and counts the rest', () => {
+  it('keeps the first events with STOP_WHEN_FULL, and counts the rest', () => {
     const { write, read, reader } = rings(STOP_WHEN_FULL)
     for (let n = 0; n < 20; n++) write(n)
     expect(read()).toEqual(Array.from({ length: CAPACITY }, (_, at) => at))

@@ -4,19 +4,19 @@ import { type Layout, LINE_WORDS, ownLine, record, roundUp, word } from '../memo
 import { CPU_MAX } from '../sync/thread.ts'
 
 /**
- * Event rings: one for each thread that enters the kernel, written by that thread alone, read by anyone. An
- * event is eight words: when, what, who, and four arguments. Writing one is seven plain stores and one atomic
+ * Event rings: one for each thread that enters the kernel, written by that thread alone, read by any thread.
+ * An event is eight words: time, kind, actor, and four arguments. A write is seven plain stores and an atomic
  * one; while recording is off a hook costs a plain load and a branch that is always predicted.
  *
  *   writer                                     reader
  *   ------                                     ------
  *   (A) stores the event, at n % capacity      (C) loads written: n
  *   (B) written = n + 1, atomically            (D) copies the events up to n
- *                                              (E) loads written again: m; those up to m - capacity may have been
- *                                                  overwritten under its hands, and count as lost
+ *                                              (E) loads written again: m; events up to m - capacity may
+ *                                                  have been overwritten during (D), and count as lost
  *
  * (B) after (A): an event that (C) covers is whole. The event that is being written while `written` is m lies
- * in the place of number m - capacity, so that one is dropped too. What a reader comes too late for is
+ * in the place of number m - capacity, so that one is dropped too. Events that the reader misses are
  * counted, never hidden.
  */
 
@@ -199,7 +199,7 @@ export class EventReader {
     this.event = { ring, time: 0, kind: 0, task: 0, a: 0, b: 0, c: 0, d: 0 }
   }
 
-  /** Hands every event that is new to `visit`, oldest first. Returns how many. */
+  /** Passes every new event to `visit`, oldest first. Returns how many. */
   read(visit: (event: RingEvent) => void): number {
     const { i32, capacity, event } = this
     const epoch = Atomics.load(i32, this.epochWord)
@@ -217,7 +217,7 @@ export class EventReader {
     const later = Atomics.load(i32, this.header + RingHeader.written) // (E)
     const oldest = (later - capacity + 1) | 0
     const whole = Atomics.load(i32, this.modeWord) === STOP_WHEN_FULL || ((oldest - first) | 0) <= 0
-    // Those after `written` are for the next time: also if they are lost by now.
+    // Events after `written` are for the next call, even if they are lost by now.
     const from = whole ? first : ((oldest - written) | 0) > 0 ? written : oldest
     this.lost += (from - this.next) | 0
     this.next = written

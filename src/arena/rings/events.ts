@@ -1,28 +1,28 @@
 /**
- * What can be seen of a running kernel: the kinds of events in the rings (eventring.ts), and what their words
- * hold. A task is named by its slot; a slot that is used again is told apart by SPAWN and EXIT. Who is not a
- * task is negative: thread t is -1 - t; a CPU that idles is IDLE.
+ * The kinds of events in the rings (eventring.ts), and what their words hold. A task is named by its slot;
+ * SPAWN and EXIT tell apart the tasks that use a slot one after the other. An actor is the task that runs on
+ * the thread; or, below 0, thread t as -1 - t, or IDLE for a CPU that idles.
  *
  *   kind            task      a                 b                 c               d
- *   SWITCH          next      previous          why (switch.ts)   priority        priority of the previous one
- *   WAKEUP          woken     CPU it goes to    who woke it       priority        why (taskrecord.ts)
+ *   SWITCH          next      previous          why (switch.ts)   priority        previous priority
+ *   WAKEUP          woken     CPU it goes to    waker             priority        why (taskrecord.ts)
  *   MIGRATE         task      from CPU          to CPU
- *   SPAWN           task      who made it       priority          affinity, low   affinity, high
+ *   SPAWN           task      spawner           priority          affinity, low   affinity, high
  *   NAME            task      bytes 0 to 15 of its name, little endian
  *   NAME_REST       task      bytes 16 to 31
  *   EXIT            task      exit code
- *   STOP, CONTINUE  task      by whom
+ *   STOP, CONTINUE  task      actor
  *   PRIORITY        task      before            after             1: inherited
- *   BLOCK           task      why (BLOCK_)      on what           whom it waits for, where known
- *   LOCK_CONTEND    who       the lock          its owner
- *   LOCK_ACQUIRE    who       the lock          1: after waiting
- *   LOCK_RELEASE    who       the lock          1: someone waits
- *   LOCK_HANDOFF    who       the lock          to whom
- *   FUTEX           who       operation         word              result
+ *   BLOCK           task      why (BLOCK_)      what it waits for its owner, where known
+ *   LOCK_CONTEND    actor     the lock          its owner
+ *   LOCK_ACQUIRE    actor     the lock          1: after waiting
+ *   LOCK_RELEASE    actor     the lock          1: it has waiters
+ *   LOCK_HANDOFF    actor     the lock          the new owner
+ *   FUTEX           actor     operation         word              result
  *   CPU_UP, _DOWN   -1        CPU               why
  *   POLICY          -1        what (POLICY_)    detail
- *   MARK            who       value: low word   and high word of a float64; NaN: none
- *   MARK_NAME       who       sixteen bytes of the name of the mark that follows; as many of these as it needs
+ *   MARK            actor     value: low word   and high word of a float64; NaN: none
+ *   MARK_NAME       actor     sixteen bytes of the name of the mark that follows; one or more of these
  */
 export const SWITCH = 1
 export const WAKEUP = 2
@@ -46,7 +46,7 @@ export const POLICY = 19
 export const MARK = 20
 export const MARK_NAME = 21
 
-/** Nobody: the CPU idles, or the waker is not known. */
+/** The CPU idles, or the waker is not known. */
 export const IDLE = -0x8000_0000
 
 export const BLOCK_FUTEX = 1

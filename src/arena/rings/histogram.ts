@@ -10,7 +10,7 @@ import { LINE_WORDS, roundUp } from '../memory/record.ts'
  */
 const SUB_BITS = 2
 const SUB = 1 << SUB_BITS
-/** 0 to 2^31 microseconds: 36 minutes; longer ones count as that. */
+/** 0 to 2^31 microseconds: 36 minutes; longer times count as that. */
 export const BUCKETS: number = (31 - SUB_BITS) * SUB + SUB
 const WORDS = roundUp(BUCKETS, LINE_WORDS)
 
@@ -99,9 +99,7 @@ export function readHistogram(i32: Int32Array, plan: HistogramPlan, which: numbe
   return { counts, count }
 }
 
-/**
- * The time, in milliseconds, that a share `q` of all stayed below; NaN of nothing. The middle of its bucket.
- */
+/** The quantile `q` in milliseconds: the middle of its bucket. NaN without any times. */
 export function histogramQuantile(histogram: Histogram, q: number): number {
   if (histogram.count === 0) return Number.NaN
   let left = Math.max(1, Math.ceil(histogram.count * q))

@@ -53,7 +53,7 @@ check('a push on a full ring fails and changes nothing; a pop on an empty one li
   }
 })
 
-/** One side writes a record and pushes it; the other pops it, reads it, and says so before it is written again. */
+/** The producer writes a record and pushes it; the consumer pops it, reads it, and allows the next write. */
 check('what is written before the push is whole after the pop', {}, () => {
   const record = spscWords(2)
   const read = record + 2

@@ -50,7 +50,7 @@ export class SpscRing {
     return plan.reserve(name, spscWords(capacity))
   }
 
-  /** Producer only. False when the ring is full: the caller carries on without, nothing has changed. */
+  /** Producer only. False: the ring is full, and nothing has changed. */
   push(value: number): boolean {
     const { i32, start, capacity } = this
     const head = i32[start + HEAD]
@@ -61,7 +61,7 @@ export class SpscRing {
     return true
   }
 
-  /** Consumer only. The oldest value, or `empty` when there is none. */
+  /** Consumer only. The oldest value, or `empty` when the ring is empty. */
   pop(empty = 0): number {
     const { i32, start, capacity } = this
     const tail = i32[start + TAIL]
@@ -71,7 +71,9 @@ export class SpscRing {
     return value
   }
 
-  /** How many values are in the ring: exact for either side's own next step, a snapshot for anyone else. */
+  /**
+   * How many values are in the ring: exact for the next step of either side, a snapshot for other threads.
+   */
   get length(): number {
     const head = Atomics.load(this.i32, this.start + HEAD)
     const tail = Atomics.load(this.i32, this.start + TAIL)

@@ -3,17 +3,17 @@ import { STUCK_MS } from './spinlock.ts'
 import type { KernelThread } from './thread.ts'
 
 /**
- * The one way to wait for another thread that takes no lock of the kernel: a turn of a wait at a word that
- * still says `seen`, which thread `owner` is about to change (-1: it is not known which thread). The caller
- * looks again after each turn, for as long as it takes.
+ * The one way to wait for another thread without a lock of the kernel: one turn of a wait at a word that
+ * still holds `seen`, and that thread `owner` is about to change (-1: the thread is not known). The caller
+ * reads the word again after each turn, for as long as it takes.
  *
  *   1  spins for about as long as a lock is held
- *   2  parks, for at most STUCK_MS: the thread that changes the word may have lost its core to this one, and need not notify
+ *   2  parks, for at most STUCK_MS: the thread that changes the word may need this core, and need not notify
  *   3  asks whether the owner is alive, where this thread can see deaths
  *
- * True: the owner is dead, and its part is the caller's to do: a loop that only looks again would wait for
- * ever, because a thread that recovers from deaths may be the one that waits. When it has done that part, the
- * caller calls `partDone`: until then the dead thread's id is nobody else's. `test/spins.test.ts` finds loops
+ * True: the owner is dead, and the caller must do its part. A loop that only reads again could wait for ever,
+ * because the waiting thread may be the one that recovers from deaths. When the caller has done that part, it
+ * calls `partDone`: until then no other thread gets the dead thread's id. `test/spins.test.ts` finds loops
  * that wait in another way.
  */
 export function awaitChange(
@@ -37,7 +37,7 @@ export function awaitChange(
   return false
 }
 
-/** After awaitChange said true: the dead thread's part is done. */
+/** After awaitChange returned true: the dead thread's part is done. */
 export function partDone(thread: KernelThread): void {
   thread.rescuer?.freeIds?.()
 }

@@ -1,7 +1,6 @@
 /**
- * Claims: work that one thread of a process does for all, once: the compiling of a module, or a warning. A
- * table in memory that all threads share; each entry is a hash and a state. A thread claims a key by writing
- * its hash.
+ * Claims: work that one thread of a process does once for all: the compilation of a module, or a warning. A
+ * table in shared memory; each entry is a hash and a state. A thread claims a key by writing its hash.
  *
  *   thread A                              thread B
  *   --------                              --------
@@ -11,9 +10,9 @@
  *   (d) state: 0 -> 1, notify
  *                                         (e) wakes, reads the disk cache
  *
- * With a load and a store in the place of (a), both would be the first. With the state set before the cache
- * is written, B would find nothing at (e), and compile too. A thread that dies between (a) and (d) leaves its
- * entry with state 0: B stops waiting after its timeout, and compiles.
+ * With a load and a store in place of (a), both threads would be the first. With the state set before the
+ * cache is written, B would find nothing at (e), and compile too. A thread that dies between (a) and (d)
+ * leaves its entry with state 0: B stops waiting after its timeout, and compiles.
  */
 const WORDS = 2
 
@@ -26,7 +25,7 @@ export type Claim =
 const alone: Claim = { first: true, done: () => undefined }
 
 /**
- * Over memory that the caller gives: 8 bytes an entry. When the table is full, each thread does the work for
+ * Over memory of the caller: 8 bytes for each entry. When the table is full, each thread does the work
  * itself.
  */
 export class Claims {

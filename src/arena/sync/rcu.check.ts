@@ -34,7 +34,7 @@ function read(i32: Int32Array, link: number, rcu: Rcu, thread: KernelThread): vo
   rcu.quiescent(thread)
 }
 
-check('an object freed through callRcu is not freed while a reader may look at it', {}, () => {
+check('an object passed to callRcu is not freed while a reader may refer to it', {}, () => {
   const { i32, link, node, rcu, kernel, callback } = published(2)
   return {
     threads: {

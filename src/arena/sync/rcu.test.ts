@@ -39,7 +39,7 @@ test('an object is freed only after every online CPU has been quiescent', () => 
   expect(freed).toEqual([node(0)])
 })
 
-test('idle and offline CPUs delay nobody; a stuck one delays and never breaks', () => {
+test('idle and offline CPUs delay no callback; a stuck one delays and never breaks', () => {
   const { arena, cpu, node, callback, freed } = setUp(3)
   const [a, b, c] = cpu
   for (const { rcu, thread } of cpu) rcu.online(thread)

@@ -11,29 +11,29 @@ import { type KernelThread, THREAD_MAX } from './thread.ts'
  * `period` counts requests. Each CPU, at a quiescent state, copies it to its own word. A callback queued
  * under number n may run when every CPU's word is at n or later:
  *
- *   who frees                              who reads
- *   ---------                              ---------
+ *   writer                                 reader
+ *   ------                                 ------
  *                                          (A) quiescent: seen = period
  *   (B) unlinks the object
  *   (C) n = ++period
  *                                          reads a pointer: before (B) it may get the object
  *                                          (D) quiescent: seen = period, now n or later
- *   (E) sees `seen` at n or later everywhere: nobody can hold the object
+ *   (E) sees `seen` at n or later everywhere: no reader can hold the object
  *
  * A reader that starts after (D) started after (B). One that started before (C) has `seen` below n until (D).
  *
  * The word of a CPU, by state:
  *   [1] a period number   online: its last quiescent state
- *   [2] IDLE              halted, in a long sleep, or not a CPU at all: holds no look, is passed over
- *   [3] OFFLINE           gone: passed over
- * A CPU that leaves [2] stores a period number before it reads anything shared; whoever saw [2] before that
- * store has unlinked before those reads.
+ *   [2] IDLE              halted, in a long sleep, or not a CPU at all: holds no reference, is skipped
+ *   [3] OFFLINE           gone: is skipped
+ * A CPU that leaves [2] stores a period number before it reads anything shared; a writer that saw [2] before
+ * that store has unlinked before those reads.
  *
  * A CPU that is stuck delays callbacks and never breaks them: nothing here has a timeout.
  *
  * When a thread dies, the lists are whole (HEAD and `next` are the truth), but a node may be off its list:
- * about to be queued, or taken off and in the middle of its callback. So each node names the thread that sees
- * to it, from before it is unlinked from wherever it was until it is freed: whoever owns such objects finds
+ * about to be queued, or taken off and in the middle of its callback. So each node names the thread that is
+ * responsible for it, from before it is unlinked until it is freed. The layer that owns such objects finds
  * those of the dead thread that are on no list (`leftBy`), and frees them.
  *
  * A thread that adopts the callbacks of one that is gone, A of G:
@@ -42,15 +42,15 @@ import { type KernelThread, THREAD_MAX } from './thread.ts'
  *   (G) links them behind its own           dead here: they are on both lists
  *   (H) ends the other list                 dead inside: G's HEAD is 0, its TAIL is not
  *
- * `endAdoption` sees which it was: on both lists, they are A's, and G's list ends; otherwise what is on G's
- * list is G's again, and has its name. Left with A's name they would be taken for nodes that are on no list,
- * and freed while G's list leads to them; with the old TAIL, G's next callback would be linked behind a node
+ * `endAdoption` tells the cases apart. Nodes on both lists are A's, and G's list ends; otherwise the nodes of
+ * G's list are G's again, and get its name. With A's name, recovery would take them for nodes on no list, and
+ * free them while G's list leads to them. With the old TAIL, G's next callback would be linked behind a node
  * of A's.
  */
 
 /**
- * Embedded in an object that is freed through `callRcu`. `callback`: its number, and above it who sees to the
- * node, plus 1.
+ * Embedded in an object that is freed through `callRcu`. `callback`: the number of the callback, and from bit
+ * 16 on the thread that is responsible for the node, plus 1.
  */
 export const RcuNode: Layout<'next' | 'period' | 'callback'> = record('rcu node', {
   next: word,
@@ -60,8 +60,8 @@ export const RcuNode: Layout<'next' | 'period' | 'callback'> = record('rcu node'
 
 const PERIOD = 0
 /**
- * Which ids have ever taken part, and a count of those changes: most of the ids there may be never do, and
- * are not looked at.
+ * The ids that have ever taken part, and a count of those changes: most ids never take part, and their words
+ * are not read.
  */
 const JOINS = 1
 const JOINED = 2
@@ -79,19 +79,19 @@ const OFFLINE = 0
 const IDLE = 2
 const FIRST_PERIOD = 1
 
-/** What frees an object: registered under the same number on every thread. Runs outside the switch path. */
+/** Frees an object. Registered under the same number on every thread; runs outside the switch path. */
 export type RcuCallback = (thread: KernelThread, node: number) => void
 
 export class Rcu {
   private readonly start: number
   private readonly threads: number
   private readonly callbacks: RcuCallback[] = []
-  /** Every period up to this one has passed: what this thread's last look at all words said. */
+  /** Every period up to this one has passed, as of this thread's last reading of all words. */
   private passed = FIRST_PERIOD
   /** What this thread's word holds while it is online. */
   private seen = OFFLINE
   private hasJoined = false
-  /** The words of those that take part, as of so many joins. */
+  /** The words of the ids that take part, as of `joins`. */
   private readonly words: number[] = []
   private joins = 0
 
@@ -125,8 +125,8 @@ export class Rcu {
   }
 
   /**
-   * The CPU holds no look any more and will not read until it is online again. Its callbacks wait or are
-   * adopted.
+   * The CPU holds no reference any more, and will not read until it is online again. Its callbacks wait or
+   * are adopted.
    */
   offline(i32: Int32Array, cpu: number): void {
     Atomics.store(i32, this.wordOf(cpu) + SEEN, OFFLINE)
@@ -152,8 +152,8 @@ export class Rcu {
   }
 
   /**
-   * The same where it is asked many million times a second: a plain read, as an atomic one costs as much as
-   * the rest of such a switch. A stale value only means that the next switch tells the news.
+   * The same for a path that calls it many million times a second: a plain read, because an atomic one costs
+   * as much as the rest of such a switch. A stale value only means that a later switch sees the new period.
    */
   quiescentOften(thread: KernelThread): void {
     if (thread.i32[this.start + PERIOD] !== this.seen) this.quiescent(thread)
@@ -166,12 +166,14 @@ export class Rcu {
     Atomics.store(i32, this.wordOf(thread.id) + SEEN, this.seen) // (A), (D)
   }
 
-  /** Before its first word is stored: who has not seen it join looked before it reads anything. */
+  /**
+   * Before its word is stored: a writer that has not seen it join read the words before it reads anything.
+   */
   private join(thread: KernelThread): void {
     const { i32, id } = thread
     this.hasJoined = true
     Atomics.or(i32, this.start + JOINED + (id >>> 5), 1 << (id & 31))
-    // Always: whoever had this id before may have died in between.
+    // Always: the thread that had this id before may have died in between.
     Atomics.add(i32, this.start + JOINS, 1)
   }
 
@@ -192,7 +194,7 @@ export class Rcu {
   /** Whether every CPU has been quiescent since the period was opened. */
   hasPassed(i32: Int32Array, period: number): boolean {
     if (((this.passed - period) | 0) >= 0) return true
-    // The latest period before the look: one that is opened meanwhile is not covered by it.
+    // The latest period before the words are read: a period that opens during the reading is not covered.
     let least = Atomics.load(i32, this.start + PERIOD)
     const { words } = this
     const joins = Atomics.load(i32, this.start + JOINS)
@@ -207,8 +209,8 @@ export class Rcu {
 
   /**
    * Queues the object for freeing on this CPU: `callbacks[callback](thread, node)` runs on this CPU, from
-   * `runCallbacks`, after a grace period. The object must be unlinked already. Never blocks, never runs the
-   * callback at once.
+   * `runCallbacks`, after a grace period. The object must be unlinked already. Never blocks, and never runs
+   * the callback itself.
    */
   callRcu(thread: KernelThread, node: number, callback: number): void {
     assert(
@@ -250,14 +252,14 @@ export class Rcu {
   }
 
   /**
-   * This thread sees to the node from here on: before it unlinks what it will pass to callRcu, or before it
-   * frees it.
+   * This thread is responsible for the node from here on. Called before it unlinks an object that it will
+   * pass to callRcu, or before it frees it.
    */
   see(thread: KernelThread, node: number): void {
     putName(thread.i32, node, thread.ownerTag)
   }
 
-  /** Recovery: whether the dead thread was the last to see to this node, and it is on none of these lists. */
+  /** Recovery: whether the dead thread was responsible for this node, and the node is not in `listed`. */
   leftBy(i32: Int32Array, node: number, dead: number, listed: ReadonlySet<number>): boolean {
     return Atomics.load(i32, node + RcuNode.callback) >>> TAG_SHIFT === dead + 1 && !listed.has(node)
   }
@@ -346,7 +348,7 @@ export class Rcu {
   }
 }
 
-/** Says in a node who sees to it. */
+/** Names the thread that is responsible for the node. */
 function putName(i32: Int32Array, node: number, ownerTag: number): void {
   const at = node + RcuNode.callback
   Atomics.store(i32, at, (i32[at] & CALLBACK) | (ownerTag << TAG_SHIFT))

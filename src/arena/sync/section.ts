@@ -4,28 +4,28 @@ import { holds, Lock } from './spinlock.ts'
 import type { KernelThread } from './thread.ts'
 
 /**
- * A section is a stretch of the kernel that must not be left in the middle: from the taking of a lock to its
- * release, and between two steps of a protocol that has no lock. `KernelThread.sections` counts those that
- * the thread is in. It is 0 whenever code of the user runs.
+ * A section is kernel code that must run to its end: from acquire to release of a lock, and between two steps
+ * of a protocol without a lock. `KernelThread.sections` counts the sections that the thread is in. It is 0
+ * whenever the user's code runs.
  *
- * An exception that none of this expects (the stack is full, an invariant does not hold) leaves the count as
- * it is, because a section does not end in a `finally`:
+ * An unexpected exception (stack overflow, a broken invariant) leaves the count as it is, because a section
+ * does not end in a `finally`:
  *
  *   task, on CPU 0                             CPU 1
  *   --------------                             -----
  *   takes a lock of the kernel
- *   calls deeper: the stack is full
+ *   calls deeper: stack overflow
  *   the RangeError leaves the call; the task
  *   catches it, and goes on
  *                                              waits for the lock for ever: its holder is alive
  *
- * So the CPU looks at the count when a task stops (`throwIfInside`), and dies of it: a death at whatever step
- * is recovered from (docs/recovery.md).
+ * So the CPU checks the count when a task stops (`throwIfInside`), and dies if it is not 0: recovery handles
+ * a death at any step (docs/recovery.md).
  */
 
 /**
- * Whether an exception may have left a structure half changed: then the lock that guards it stays locked, for
- * recovery to break. Any other is thrown where nothing has been changed: bad input, no room.
+ * Whether an exception may have left a structure half changed: then the lock that guards it stays locked, and
+ * recovery breaks it. All other exceptions are thrown before anything is changed: bad input, no room.
  */
 export function isFault(error: unknown): boolean {
   if (error instanceof InvariantError) return true
@@ -34,9 +34,9 @@ export function isFault(error: unknown): boolean {
 }
 
 /**
- * Something was thrown out of the middle of a call. True: it is a fault, and what the call had under way is
- * left as it is: this CPU dies of it, and recovery ends the call. The count goes up first, because the stack
- * may be too full to ask.
+ * An exception left a call in the middle. True: it is a fault, and the state of the call stays as it is: this
+ * CPU dies, and recovery ends the call. The count goes up first, because the stack may have no room for more
+ * calls.
  */
 export function leavesToRecovery(thread: KernelThread, thrown: unknown): boolean {
   thread.sections++
@@ -46,8 +46,8 @@ export function leavesToRecovery(thread: KernelThread, thrown: unknown): boolean
 }
 
 /**
- * Code of the user has run on this thread, and has stopped: throws if it was left in the middle of the
- * kernel. `cause`: what the code threw, if it did.
+ * The user's code has run on this thread, and has stopped: throws if an exception left the kernel in the
+ * middle of a section. `cause`: what the code threw, if it did.
  */
 export function throwIfInside(thread: KernelThread, where: string, cause?: unknown): void {
   if (thread.sections === 0) return
@@ -57,6 +57,6 @@ export function throwIfInside(thread: KernelThread, where: string, cause?: unkno
   const why =
     cause instanceof Error
       ? (cause.stack ?? cause.message)
-      : 'an error that the task has caught, as a stack that is full'
+      : 'the task has caught an error inside it, for example a stack overflow'
   fail(`${where} left a call of the kernel ${lock}: ${why}`)
 }

@@ -14,7 +14,7 @@ import {
 } from './spinlock.ts'
 import { KernelThread } from './thread.ts'
 
-/** A lock, a word that says who is inside, and a counter that only the lock guards. */
+/** A lock, a word that names the thread inside, and a counter that only the lock guards. */
 function lockedMemory(threads: number, spins: number) {
   const plan = new ArenaPlan()
   const lock = plan.reserve('lock', Lock.words).start
@@ -26,7 +26,7 @@ function lockedMemory(threads: number, spins: number) {
   const kernel = Array.from({ length: threads }, (_, id) => new KernelThread(arena, id, true, spins))
   const enter = (id: number): void => {
     acquire(kernel[id], lock)
-    assert(i32[inside] === 0, 'nobody else is inside, dead or alive')
+    assert(i32[inside] === 0, 'no other thread is inside, dead or alive')
     i32[inside] = 1
     i32[counter]++
     i32[inside] = 0
@@ -43,7 +43,7 @@ function lockedMemory(threads: number, spins: number) {
   /** So many survivors have been inside, and the lock is free. */
   const allWereInside = (survivors: number): void => {
     assert(i32[counter] >= survivors, 'every survivor was inside')
-    assert((i32[lock + Lock.word] & 0xff) === 0, 'nobody holds the lock')
+    assert((i32[lock + Lock.word] & 0xff) === 0, 'no thread holds the lock')
   }
   return { i32, lock, inside, counter, kernel, enter, recover, allWereInside }
 }
@@ -70,7 +70,7 @@ check('a try for the spin lock never waits and never lets two in', {}, () => {
   const { i32, lock, inside, kernel } = lockedMemory(3, 0)
   const attempt = (id: number): boolean => {
     if (!tryAcquire(kernel[id], lock)) return false
-    assert(i32[inside] === 0, 'nobody else is inside')
+    assert(i32[inside] === 0, 'no other thread is inside')
     i32[inside] = 1
     i32[inside] = 0
     release(kernel[id], lock)
@@ -96,7 +96,7 @@ check(
 )
 
 check(
-  'a waiter that dies with the wakeup in its hands leaves nobody asleep at a free spin lock',
+  'a waiter that dies after its wakeup leaves no thread asleep at a free spin lock',
   { crashes: { max: 1, threads: [0] } },
   () => {
     const { enter, recover, allWereInside } = lockedMemory(4, 0)
@@ -109,7 +109,7 @@ check(
 )
 
 check(
-  'who sees deaths waits for one that waits for a lock of the dead, and breaks that',
+  'a thread that sees deaths waits for a thread that waits for a dead one, and breaks that lock',
   { crashes: { max: 1, threads: [2] } },
   () => {
     const plan = new ArenaPlan()
@@ -150,20 +150,20 @@ check(
           release(mortal, inner)
         },
       },
-      // The death is told when `sees` is back in its event loop.
+      // The death is reported when `sees` is back in its event loop.
       recover(dead: number) {
         Atomics.store(i32, gone, dead)
         Atomics.wait(i32, done, 0)
         nudgeContended(i32, dead)
         mend(later, dead, inner)
       },
-      final: () => assert((i32[outer] & 0xff) === 0 && (i32[inner] & 0xff) === 0, 'nobody holds a lock'),
+      final: () => assert((i32[outer] & 0xff) === 0 && (i32[inner] & 0xff) === 0, 'no thread holds a lock'),
     }
   },
 )
 
 check(
-  'one who may not block sees the death of the holder, and breaks its lock',
+  'a thread that may not block sees the death of the holder, and breaks its lock',
   { crashes: { max: 1, threads: [1] } },
   () => {
     const plan = new ArenaPlan()
@@ -207,7 +207,7 @@ check(
         Atomics.wait(i32, done, 0)
         mend(later, dead)
       },
-      final: () => assert((i32[lock] & 0xff) === 0, 'nobody holds the lock'),
+      final: () => assert((i32[lock] & 0xff) === 0, 'no thread holds the lock'),
     }
   },
 )

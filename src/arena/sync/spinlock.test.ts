@@ -25,7 +25,7 @@ function setUp(debug = true): {
   }
 }
 
-test('a lock knows its owner while it is held, and nobody after', () => {
+test('a lock names its owner while it is held, and no thread after', () => {
   const { arena, lock, thread } = setUp()
   const queue = lock('run queue')
   const cpu = thread(3)
@@ -48,7 +48,7 @@ test('a lock that is held is not taken by a try', () => {
   expect(tryAcquire(other, queue)).toBe(true)
 })
 
-test('a recursive acquire throws, in debug builds at once and in others after the spin', () => {
+test('a recursive acquire throws: in debug builds immediately, in others after the spin', () => {
   for (const debug of [true, false]) {
     const { lock, thread } = setUp(debug)
     const queue = lock('run queue')
@@ -101,7 +101,7 @@ test('the order is a table that names every class once', () => {
   expect(() => lockRank('no such lock')).toThrow(/no such lock/)
 })
 
-test('the lock of a dead thread passes to whoever recovers it', () => {
+test('the lock of a dead thread passes to the recovering thread', () => {
   const { arena, lock, thread } = setUp()
   const heap = lock('heap')
   acquire(thread(2), heap)

@@ -13,9 +13,9 @@ import type { KernelThread } from './thread.ts'
  *   owner | SLEEPERS | meaning
  *   ------+---------+--------------------------------------------------------------------------
  *     0   |    0    | [1] free
- *     0   |    1    | never: whoever parks sets SLEEPERS beside an owner, and release stores 0
- *    tag  |    0    | [2] held by thread tag - 1, nobody parked
- *    tag  |    1    | [3] held, and someone may be parked: release must notify
+ *     0   |    1    | never: a thread that parks sets SLEEPERS beside an owner, and release stores 0
+ *    tag  |    0    | [2] held by thread tag - 1, no thread parked
+ *    tag  |    1    | [3] held, and a thread may be parked: release must notify
  *
  * The race that parking must not lose:
  *
@@ -28,21 +28,23 @@ import type { KernelThread } from './thread.ts'
  *   (D) wait(word, [3]): the word is [1],
  *       returns 'not-equal'
  *
- * Were (B) first, (A) would fail and the waiter read the word again. A woken waiter takes the lock as [3]
- * and not [2], because others may still be parked: one needless notify at worst, never a lost one.
+ * If (B) came first, (A) would fail and the waiter would read the word again. A woken waiter takes the lock
+ * as [3] and not [2], because other waiters may still be parked: one needless notify at worst, never a lost
+ * one.
  *
  * A notify wakes one, and that one may die before it takes the lock:
  *
  *   holder                     a waiter                   another waiter
  *   ------                     --------                   --------------
- *                              (E) notes the lock; (D)    (D)
+ *                              (E) writes down the lock;  (D)
+ *                              (D)
  *   (C) stores [1], notifies
  *                              wakes up, and dies         sleeps at a free lock
  *
- * Nobody else would ever wake the other: the lock is [1], so who takes it next takes it as [2]. The same is
- * left by a holder that dies between (C) and its notify. So each thread notes the lock that such a duty is
- * about, before it has it, and whoever recovers the thread nudges that lock (`nudgeContended`). One word is
- * enough: a thread that parks has made every notify that it owed, and one that gives a lock back has taken
+ * No other thread would wake the second waiter: the lock is [1], so the next holder takes it as [2]. A holder
+ * that dies between (C) and its notify leaves the same state. So each thread writes down the lock that it
+ * parks at or releases (E), and the recovering thread wakes one waiter there (`nudgeContended`). One word is
+ * enough: a thread that parks has made every notify that it owed, and a thread that releases a lock has taken
  * every lock that it was woken for.
  */
 export const Lock: Layout<'word' | 'rank'> = record('lock', { word, rank: word })
@@ -50,10 +52,7 @@ export const Lock: Layout<'word' | 'rank'> = record('lock', { word, rank: word }
 const SLEEPERS = 0x100
 const OWNER = 0xff
 
-/**
- * How long a thread that can see deaths waits before it looks for one. Far longer than anything that a lock
- * is held for.
- */
+/** How long a thread that can see deaths waits before it checks for one: far longer than a lock is held. */
 export const STUCK_MS = 2
 
 /** Sets the lock free and gives it its place in the lock order. Before any other thread can see it. */
@@ -74,7 +73,7 @@ export function acquire(thread: KernelThread, lock: number): void {
   if (thread.debug) thread.heldLocks.push(lock)
 }
 
-/** Takes the lock if it is free; says whether it did. */
+/** Takes the lock if it is free. Returns whether it did. */
 export function tryAcquire(thread: KernelThread, lock: number): boolean {
   if (thread.debug) checkOrder(thread, lock)
   if (Atomics.compareExchange(thread.i32, lock + Lock.word, 0, thread.ownerTag) !== 0) return false
@@ -84,7 +83,7 @@ export function tryAcquire(thread: KernelThread, lock: number): boolean {
   return true
 }
 
-/** Gives the lock back. Only its owner may. */
+/** Releases the lock. Only its owner may. */
 export function release(thread: KernelThread, lock: number): void {
   if (thread.debug) forgetHeld(thread, lock)
   const tag = thread.ownerTag
@@ -100,8 +99,7 @@ function acquireContended(thread: KernelThread, lock: number): void {
   const at = lock + Lock.word
   const tag = thread.ownerTag
   const { rescuer } = thread
-  // One that may not block goes on for ever, and looks each time whether the holder is alive: a turn that
-  // changes nothing is a turn like the last.
+  // A thread that may not block spins on, and checks each time whether the holder is alive.
   for (let spin = 0; spin < thread.spins || !thread.mayBlock; spin += spin < thread.spins ? 1 : 0) {
     const seen = Atomics.load(i32, at)
     if (seen === 0) {
@@ -143,14 +141,14 @@ export function lockOwner(i32: Int32Array, lock: number): number {
   return (Atomics.load(i32, lock + Lock.word) & OWNER) - 1
 }
 
-/** Whether this thread holds the lock. Exact: nobody else can make it so or end it. */
+/** Whether this thread holds the lock. Exact: no other thread can change the answer. */
 export function holds(thread: KernelThread, lock: number): boolean {
   return lockOwner(thread.i32, lock) === thread.id
 }
 
 /**
  * Recovery only: passes a lock that the dead thread `deadId` held to this thread, which then repairs what
- * the lock guards and releases it. False if the dead thread did not hold it. Whoever parked stays parked
+ * the lock guards and releases it. False if the dead thread did not hold it. Parked threads stay parked
  * until that release.
  */
 export function breakLock(thread: KernelThread, lock: number, deadId: number): boolean {
@@ -177,7 +175,7 @@ export function nudgeLock(i32: Int32Array, lock: number): void {
   Atomics.notify(i32, lock + Lock.word, 1)
 }
 
-/** The same for the one lock that the dead thread may have left so: (E). */
+/** The same for the one lock that the dead thread may have left free with sleepers: (E). */
 export function nudgeContended(i32: Int32Array, deadId: number): void {
   const lock = Atomics.load(i32, CONTENDED_WORDS + deadId)
   if (lock !== 0) nudgeLock(i32, lock)
@@ -186,16 +184,16 @@ export function nudgeContended(i32: Int32Array, deadId: number): void {
 /**
  * A thread that sees deaths (`stuck`) may wait for a living one that waits for a dead one:
  *
- *   who sees deaths            a living thread            a dead one
- *   ---------------            ---------------            ----------
+ *   a thread that sees deaths  a living thread            a dead thread
+ *   -------------------------  ---------------            -------------
  *                                                         holds L2
  *                              holds L1, parks at L2
  *   parks at L1
  *
- * Nobody else would break L2. So who sees deaths follows (E) from the `owner` of the `lock` that it wants, as
- * far as each is at a lock that is inner to the one before: so the end is inner to all that the caller holds,
- * also where (E) is old. A lock of a dead thread that it finds there is rescued; one that is free may have
- * been left so, with sleepers, and is nudged.
+ * No other thread would break L2. So the thread that sees deaths follows (E) from the `owner` of the `lock`
+ * that it wants, as long as each lock is inner to the one before: so the last lock is inner to all that the
+ * caller holds, also where (E) is old. If a dead thread holds that lock, it is rescued. If it is free, it may
+ * have been left with sleepers, and one of them is woken.
  */
 export function rescueBehind(
   i32: Int32Array,

@@ -3,7 +3,7 @@ import type { Arena } from '../memory/arena.ts'
 /** CPUs are 0 to 63, so that a CPU mask is one 64-bit set. Ids from 64 up are threads that are not CPUs. */
 export const CPU_MAX = 64
 
-/** How many threads may enter the kernel at once: an id must fit the owner field of a lock word. */
+/** How many threads may be in the kernel at a time: an id must fit the owner field of a lock word. */
 export const THREAD_MAX = 255
 
 /** About two microseconds, several times the longest critical section. */
@@ -15,34 +15,35 @@ const SPINS_BEFORE_PARK = 200
  */
 export interface Rescuer {
   /**
-   * Called now and then while the thread waits for thread `owner`: at `lock`, or at a word of a task that is
+   * Called from time to time while the thread waits for thread `owner`: at `lock`, or at a word of a task that is
    * on that CPU (then `lock` is 0). True: the owner is dead, and what it left behind is repaired.
    */
   repairDead(owner: number, lock: number): boolean
   /**
-   * Between the two calls the ids of dead threads are not used again: the thread does something in the place
-   * of a dead one (awaiting.ts). Calls nest.
+   * Between the two calls the ids of dead threads are not used again: the thread does something in place of
+   * a dead one (awaiting.ts). Calls nest.
    */
   keepIds?(): void
   freeIds?(): void
-  /** Called now and then while the thread blocks with no lock held: it serves threads that depend on it. */
+  /** Called from time to time while the thread blocks with no lock held: it serves threads that depend on it. */
   serveWhileBlocked?(): void
 }
 
 /**
- * A thread that is inside the kernel: a CPU, or a plain thread (the main thread, a worker of the program's
- * own) that calls in. Each operating-system thread makes one and passes it to every kernel call; it never
- * crosses threads. Not shared memory: what others must see of a thread is in its CPU record.
+ * A thread of the kernel: a CPU, or a plain thread that calls the kernel (the main thread, a worker of the
+ * program). Each operating-system thread makes one object and passes it to every kernel call; the object
+ * never crosses threads. It is not in shared memory: what other threads must read of a thread is in its CPU
+ * record.
  */
 export class KernelThread {
   readonly arena: Arena
   readonly i32: Int32Array<SharedArrayBuffer>
   readonly id: number
-  /** What a lock word holds while this thread owns it: never 0. */
+  /** The owner field of a lock word while this thread holds the lock: never 0. */
   readonly ownerTag: number
   /** False where `Atomics.wait` throws (a browser's main thread): such a thread spins instead of parking. */
   readonly mayBlock: boolean
-  /** How often it looks at a taken lock before it parks. */
+  /** How often it reads a taken lock before it parks. */
   readonly spins: number
   readonly debug: boolean
   /**

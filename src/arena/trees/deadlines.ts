@@ -5,9 +5,8 @@ import { IntrusiveTree } from './tree.ts'
 
 /**
  * A deadline queue: timers in order of time, first come first among equals. An intrusive tree, so insert and
- * remove are O(log n) in the worst case, the next deadline is known at once, nothing is allocated, and it
- * holds as many timers as there are records. The caller holds the lock that guards it, or is the only one to
- * use it.
+ * remove are O(log n) in the worst case, the next deadline is one read, nothing is allocated, and it holds as
+ * many timers as there are records. The caller holds the lock that guards it, or is its only user.
  */
 export const DeadlineNode: Layout<'deadline' | 'left' | 'right' | 'height' | 'order'> = record(
   'deadline node',
@@ -111,8 +110,8 @@ export class Deadlines {
 
   /**
    * Recovery: makes the queue hold exactly these nodes, whatever it and they were in the middle of. Each
-   * keeps its deadline, and its place among equals. One that was on it and is not any more says still that it
-   * is queued: `forget` it before it is used.
+   * keeps its deadline, and its place among equals. A node that was on the queue and is not in the list still
+   * says that it is queued: call `forget` before it is used.
    */
   rebuild(nodes: readonly number[]): void {
     const { i32, queue } = this

@@ -7,10 +7,10 @@ import { type Layout, record, word } from '../memory/record.ts'
  * list.
  *
  * A node knows the list it is on, so that a double insert and a removal through the wrong list are caught:
- * `list` is the head, `epoch` the head's epoch when the node came. Splicing moves all nodes at once without
- * touching them, and bumps the epoch of the list they left: a node whose epoch is old has been spliced away
- * since, and its list is found by walking to the next head (and written down on the way, so that it happens
- * once).
+ * `list` is the head, `epoch` the head's epoch when the node came. A splice moves all nodes in one step
+ * without touching them, and increments the epoch of the list that they left. A node with an old epoch has
+ * been spliced away since: a walk to the next head finds its list, and writes it down, so that it happens
+ * once.
  *
  *   list  | epoch           | meaning
  *   ------+-----------------+------------------------------------------------------------
@@ -95,7 +95,7 @@ export function listInsertAfter(i32: Int32Array, head: number, place: number, no
   link(i32, head, place, node)
 }
 
-/** Takes the node off this list. */
+/** Removes the node from this list. */
 export function listRemove(i32: Int32Array, head: number, node: number): void {
   assert(node !== head, 'a list head cannot be removed from its list')
   assert(i32[node + list] !== 0, 'removed a node that is on no list')
@@ -103,7 +103,7 @@ export function listRemove(i32: Int32Array, head: number, node: number): void {
   unlink(i32, head, node)
 }
 
-/** Takes the first node off and returns it, or 0 when the list is empty. */
+/** Removes and returns the first node, or returns 0 when the list is empty. */
 export function listShift(i32: Int32Array, head: number): number {
   const first = i32[head + next]
   if (first === head) return 0
@@ -157,9 +157,7 @@ function unlink(i32: Int32Array, head: number, node: number): void {
   i32[head + count]--
 }
 
-/**
- * The head of the list that a listed node is on. O(1), but for nodes spliced since they were last looked at.
- */
+/** The head of the list that a listed node is on. O(1), except the first time after a splice. */
 function ownerOf(i32: Int32Array, node: number): number {
   const said = i32[node + list]
   if (said === 0) return 0

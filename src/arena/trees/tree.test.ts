@@ -50,7 +50,7 @@ function makeTree(): { i32: Int32Array; root: number; node: (index: number) => n
   return { i32, root, node, tree: new SumTree(i32, Node) }
 }
 
-test('a tree stays ordered and balanced, and every summary is that of its subtree, whatever comes and goes', () => {
+test('inserts and removals keep a tree ordered and balanced, and every summary that of its subtree', () => {
   const steps = fc.array(fc.tuple(fc.nat(NODES - 1), fc.integer({ min: -50, max: 50 })), { maxLength: 200 })
   fc.assert(
     fc.property(steps, sequence => {

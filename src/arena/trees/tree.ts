@@ -9,7 +9,7 @@ export interface TreeLinks {
 
 /**
  * An intrusive, balanced (AVL) tree: the links live in the records, nothing is allocated, insert and remove
- * are O(log n). A subclass says which of two nodes comes first, and may keep a summary of each subtree
+ * are O(log n). A subclass decides which of two nodes comes first, and may keep a summary of each subtree
  * (`augment`). `root` is the word that holds the root, so one object serves many trees. The caller holds the
  * lock that guards the tree.
  */
@@ -109,7 +109,7 @@ export abstract class IntrusiveTree {
   private balance(node: number): number {
     const { i32, left, right } = this
     const lean = this.heightOf(i32[node + left]) - this.heightOf(i32[node + right])
-    assert(lean >= -2 && lean <= 2, 'a tree leans by at most two while it is mended')
+    assert(lean >= -2 && lean <= 2, 'a tree leans by at most two while it is rebalanced')
     if (lean === 2) {
       const child = i32[node + left]
       if (this.heightOf(i32[child + left]) < this.heightOf(i32[child + right])) {
@@ -128,7 +128,7 @@ export abstract class IntrusiveTree {
     return node
   }
 
-  /** Lifts the child on side `up` over `node`. */
+  /** Rotates the child on side `up` above `node`. */
   private rotate(node: number, up: number, down: number): number {
     const { i32 } = this
     const child = i32[node + up]
