@@ -5,9 +5,9 @@ import type { Scheduler } from './scheduler.ts'
 
 /**
  * Accounting, for each task and each CPU. The exact figures are plain words that the run queue's lock guards.
- * Anyone may read the published ones, without a lock: they are stored when a task leaves its CPU and its
- * times have moved by PUBLISH_EVERY since, and when it ends; so a reader is at most that far, and the turn
- * that runs, behind.
+ * Any thread may read the published figures without a lock. They are stored when a task leaves its CPU and
+ * its times have moved by PUBLISH_EVERY since, and when it ends. So a reader is behind by that time at most,
+ * and by the current turn.
  *
  * A time is microseconds in two words, high and low. The high word stands on both sides of the low one:
  *
@@ -18,9 +18,9 @@ import type { Scheduler } from './scheduler.ts'
  *   (C) store(check)                (F) load(high); if it is not what (D) saw, low belongs to neither: 0
  *
  * (D) sees the new high word only after (B); (F) sees the old one only before it. The high word changes once
- * in 71 minutes, so (A) and (C) are hardly ever done. A reader never waits for (C): whoever was to do it may
- * have died. Then the time stands at the new high word until it is next published, which is when a writer
- * sees that (C) is missing.
+ * in 71 minutes, so (A) and (C) are rare. A reader never waits for (C): the writer may have died before it.
+ * Then the time stands at the new high word until it is published again, when a writer sees that (C) is
+ * missing.
  */
 const PUBLISH_EVERY_US = 100
 const LOW_SPAN = 0x1_0000_0000
@@ -93,7 +93,7 @@ export function startWait(s: Scheduler, se: number): void {
   s.f64[(se + Entity.execStart) >> 1] = s.clock
 }
 
-/** A task that is queued for the first time has waited since it was made: on its way (arrivals.ts). */
+/** A task that is queued for the first time has waited since it was made (arrivals.ts). */
 export function waitsSinceSpawn(s: Scheduler, se: number): void {
   s.f64[(se + Entity.execStart) >> 1] = Math.min(s.clock, s.f64[(se + Entity.startTime) >> 1])
 }
@@ -107,7 +107,7 @@ export function endWait(s: Scheduler, se: number): void {
   f64[(se + Entity.execStart) >> 1] = s.clock
 }
 
-/** Waits that end before the clock is looked at again (cpuloop.ts) are not counted. */
+/** Waits that end before the clock is read again (cpuloop.ts) are not counted. */
 function countWait(s: Scheduler, se: number, waited: number): void {
   const { i32, f64, histograms, cpu } = s
   f64[(se + Entity.waitTime) >> 1] += waited

@@ -15,46 +15,46 @@ import { isSleeping, TaskRecord, WAKE_ANY, SLEEP_WOKEN } from './taskrecord.ts'
 import { schedulerWakeup } from './wakeup.ts'
 
 /**
- * Arrivals: new tasks on their way to a CPU. Each CPU has a list of them. Whoever spawns pushes to it,
- * without a lock; the CPU takes the whole list at its next switch, and starts what is on it, on its own
- * queue: thousands of spawns do not meet the CPU at the lock of its run queue. Another CPU that runs out of
- * work takes the list too, for its owner may be stuck.
+ * Arrivals: new tasks on their way to a CPU. Each CPU has a list of them. The spawner pushes to it without a
+ * lock; the CPU takes the whole list at its next switch, and starts its tasks on its own queue. So thousands
+ * of spawns do not compete with the CPU for the lock of its run queue. Another CPU that runs out of work
+ * takes the list too, because its owner may be stuck.
  *
- * A task that has arrived is asleep, like any new one, and starting it is its first wakeup. So it can be
- * killed, stopped, changed and moved as ever: a stopped one is started and not queued, one whose mask has
- * changed goes where that says.
+ * A task that has arrived is asleep, like any new task, and its start is its first wakeup. So it can be
+ * killed, stopped, changed and moved as usual: a stopped task is started and not queued, and a task with a
+ * new mask goes where the mask allows.
  *
- *   who spawns                                 a CPU that takes
- *   ----------                                 ----------------
+ *   spawner                                    CPU that takes the list
+ *   -------                                    -----------------------
  *   (A) head = task                            (C) clears the bit
  *   (B) the list was empty: sets the bit,      (D) head = 0: all of the list is its own
- *       asks the CPU to look
+ *       kicks the CPU
  *
- * With the list not empty, the bit is set, or (B) or (D) is still to come: nobody sleeps beside a list that
- * nobody will take. (B) after (D) leaves a bit without a list: one look in vain.
+ * While the list is not empty, the bit is set, or (B) or (D) is still to come: so some CPU takes the list.
+ * (B) after (D) leaves a bit without a list: one needless check.
  *
- *   who spawns                                 a CPU that goes offline
- *   ----------                                 -----------------------
+ *   spawner                                    CPU that goes offline
+ *   -------                                    ---------------------
  *   (A) head = task                            (E) is no longer active
  *   (F) the CPU is active? no: takes           (G) takes the list, and starts it elsewhere
  *
- * A CPU that dies with a list in its hands leaves tasks that are ARRIVED, asleep, and were never woken.
- * Whoever recovers takes all lists away and starts every such task, also those that a living CPU is just
- * about to start: the pi lock, and `woken`, let one of the two do it. That CPU may find a task that has
- * ended; its record is there until the CPU is quiescent, and the link is not used for anything else.
+ * A CPU that dies after (D) leaves tasks that are ARRIVED, asleep, and were never woken. The recovering
+ * thread takes all lists and starts every such task, also those that a living CPU is about to start: the pi
+ * lock and `woken` let one of the two do it. That CPU may find a task that has ended; its record stays until
+ * the CPU is quiescent, and the link has no other use.
  *
- * Only ordinary tasks arrive: fair, allowed everywhere, of no policy. What is in a hurry is put on its queue
- * at once.
+ * Only ordinary tasks arrive: fair, allowed on every CPU, of no policy. All others are put on a queue
+ * directly.
  */
 export interface ArrivalsPlan extends Region {
   readonly cpus: number
 }
 
-/** Ends a list. A head that is 0 has none. */
+/** Ends a list. A head of 0 is an empty list. */
 const LAST = -1
 
 /**
- * Pushes to one CPU in a row, at the most: one while it has nothing, then half as many as it has not taken
+ * The most pushes to one CPU in a row: one while its list is empty, then half as many as it has not taken
  * yet.
  */
 const RUN_MOST = 32
@@ -68,10 +68,10 @@ export class Arrivals {
   private readonly i32: Int32Array
   private readonly start: number
   private readonly cpus: number
-  /** The CPU that this thread pushed to last, and how often more in a row. */
+  /** The CPU that this thread pushed to last, and how many more pushes go there. */
   private target = 0
   private left = 0
-  /** How many this thread has pushed to each CPU since that was last seen without any. */
+  /** How many tasks this thread has pushed to each CPU since its list was last seen empty. */
   private readonly pushed: Int32Array
 
   constructor(i32: Int32Array, plan: ArrivalsPlan) {
@@ -111,7 +111,7 @@ export class Arrivals {
     Atomics.or(this.i32, this.start + (cpu >> 5), 1 << (cpu & 31))
   }
 
-  /** (C), (D) The first that came, of all; each one's link leads on to LAST. */
+  /** (C), (D) The task that arrived first; the links lead on, up to LAST. */
   take(cpu: number): number {
     const { i32 } = this
     Atomics.and(i32, this.start + (cpu >> 5), ~(1 << (cpu & 31))) // (C)
@@ -127,8 +127,8 @@ export class Arrivals {
   }
 
   /**
-   * Where the next one goes: to the CPU with the least to do; in a long run of spawns several in a row, so
-   * that not each looks at every CPU. -1: no CPU is active.
+   * Where the next task goes: to the CPU with the lowest load; in a long run of spawns several in a row, so
+   * that not every spawn reads the load of all CPUs. -1: no CPU is active.
    */
   choose(s: Scheduler): number {
     const { pushed } = this
@@ -169,8 +169,8 @@ export class Arrivals {
 }
 
 /**
- * Lets a new task run, as startTask does: by way of a CPU's arrivals where it may. By a thread that is no
- * CPU, and that recovers those which die.
+ * Starts a new task, as startTask does: through a CPU's arrivals where possible. Called by a thread that is
+ * no CPU, and that recovers CPUs that die.
  */
 export function startByArrival(s: Scheduler, task: number): void {
   const { i32, arrivals } = s
@@ -192,7 +192,7 @@ export function startByArrival(s: Scheduler, task: number): void {
   if (!s.isActive(cpu)) takeArrivals(s, cpu) // (F)
 }
 
-/** Starts all that has arrived for a CPU: on this CPU's queue if it is one, and online. With no lock held. */
+/** Starts all tasks that arrived for a CPU: on this CPU's queue if it is one, and online. No lock is held. */
 export function takeArrivals(s: Scheduler, cpu: number): void {
   const { i32, queue } = s
   let task = s.arrivals.take(cpu)
@@ -207,7 +207,7 @@ export function takeArrivals(s: Scheduler, cpu: number): void {
   if (here !== 0 && Atomics.load(i32, queue + RunQueue.load) > 1) kickIdle(s)
 }
 
-/** More has come than this CPU runs now: one that has gone to sleep for want of work may steal of it. */
+/** More tasks arrived than this CPU runs now: kicks an idle CPU, which may steal some. */
 function kickIdle(s: Scheduler): void {
   for (let cpu = 0; cpu < s.cpus; cpu++) {
     if (cpu !== s.cpu && s.isActive(cpu) && isIdle(s, cpu)) {
@@ -218,8 +218,8 @@ function kickIdle(s: Scheduler): void {
 }
 
 /**
- * Recovery: starts what a CPU that died had taken, with all that has arrived and was never started. By the
- * thread that pushes.
+ * Recovery: starts the tasks that a dead CPU had taken, and all that arrived and were never started. Called
+ * by the thread that pushes.
  */
 export function startAllArrived(s: Scheduler): void {
   const { i32, tasks, arrivals } = s
@@ -231,8 +231,8 @@ export function startAllArrived(s: Scheduler): void {
 }
 
 /**
- * The first wakeup of a task that has arrived; once, whoever else is about to. `here`: the queue that it goes
- * to, if it may; 0: any.
+ * The first wakeup of a task that has arrived; done once, also if two threads try. `here`: the queue that it
+ * goes to, if it may; 0: any.
  */
 function startArrived(s: Scheduler, task: number, here: number): void {
   const { i32, thread } = s

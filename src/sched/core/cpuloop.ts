@@ -18,37 +18,34 @@ import { SWITCH_EXITS, SWITCH_PREEMPTED, schedule, SWITCH_YIELDS, yieldToEqual }
 import { expireTimers } from './timer.ts'
 
 /**
- * What a CPU does all its life: switch, run a task until it gives the CPU back, switch again. How a task is
- * run is not the scheduler's business: `resume` runs it, and says why it stopped (SWITCH_PREEMPTED,
- * SUSPENDED, SWITCH_YIELDS or SWITCH_EXITS; see switch.ts; CONTINUES or AWAITS below). On SWITCH_EXITS the
- * task is a ZOMBIE already (exit.ts).
+ * The loop of a CPU: switch, run a task until it gives up the CPU, switch again. The scheduler does not know
+ * how a task runs: `resume` runs it, and returns why it stopped (SWITCH_PREEMPTED, SWITCH_SLEEPS,
+ * SWITCH_YIELDS or SWITCH_EXITS, see switch.ts; CONTINUES or AWAITS below). On SWITCH_EXITS the task is a
+ * ZOMBIE already (exit.ts).
  */
 export type Resume = (task: number) => number
 
-/**
- * On a machine that goes step by step: the task has not given the CPU back, but other CPUs take their turns.
- */
+/** On a machine that runs step by step: the task keeps the CPU, but other CPUs take their turns. */
 export const CONTINUES = 4
 
 /**
- * The task awaits a promise, and what follows may be ready as soon as microtasks have run: it keeps the CPU
- * until then.
+ * The task awaits a promise that may settle as soon as microtasks have run: it keeps the CPU until then.
  */
 export const AWAITS = 5
 
-/** Every so many turns a CPU that nobody interrupts looks up: is it to stop, are there callbacks to run? */
+/** Every so many turns a CPU without interrupts checks whether it must stop, and whether callbacks wait. */
 const LOOK_UP_EVERY = 256
 
-/** And then it runs up to so many: a turn can leave a few, and they must not come faster than they go. */
+/** How many callbacks it runs then: a turn can queue a few, and they must not pile up. */
 const CALLBACKS = 8 * LOOK_UP_EVERY
 
 /**
- * With more than so many left, it asks the CPUs that they wait for to look up: a task that is alone on one
- * need not for minutes.
+ * With more callbacks than this left, it interrupts the CPUs that they wait for: a task that is alone on its
+ * CPU might not switch for minutes.
  */
 const CALLBACKS_LEFT = 128
 
-/** How soon an idle CPU looks again at callbacks that wait for other CPUs. */
+/** How soon an idle CPU checks again for callbacks that wait for other CPUs. */
 const CALLBACK_WAIT_MS = 1
 
 /**
@@ -71,7 +68,7 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
   const { arrivals, ext } = s
   const generation = ext.record + ExtRecord.generation
   ext.fetch ??= policyImporter(cpu)
-  // Started, but stopped: until whoever holds it lets it go (extload.ts).
+  // Started, and held until the thread that holds it releases it (extload.ts).
   while (Atomics.load(i32, ext.record + ExtRecord.hold) !== 0 && !cpu.stopRequested) {
     if (Atomics.load(i32, generation) !== ext.generation) lookForPolicy(s)
     yield cpu.mailPending ? TURN : HALT
@@ -79,7 +76,7 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
   cpuOnline(s)
   let current = idle
   for (;;) {
-    // A plain read: a stale 0 means that the next turn sees it. The tick, and whoever preempts, store it
+    // A plain read: a stale 0 means that the next turn sees it. The tick and a preempting thread store it
     // atomically.
     if (i32[needResched] !== 0 || current === idle || --turns === 0) {
       turns = LOOK_UP_EVERY
@@ -90,8 +87,8 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
         current = idle
         why = SWITCH_PREEMPTED
       }
-      // Here it holds no look at anything. A task that is alone on its CPU would hold everyone up for as long
-      // as it runs.
+      // This CPU holds no RCU reference here. Without this, a task that is alone on its CPU would delay all
+      // callbacks for as long as it runs.
       rcu.quiescent(thread)
       if (s.finishRescue !== null) finishRescue(s)
       runCallbacks(s)
@@ -118,7 +115,7 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
       if (!online && Atomics.load(i32, queue + RunQueue.bound) === 0) break
       adoptFromGone(s)
       runCallbacks(s)
-      // A policy that has just been left may have put tasks on this very queue.
+      // A policy that this CPU has just left may have put tasks on this queue.
       if ((ext.policy !== null && workForIdle(s)) || i32[needResched] !== 0) continue
       cpu.haltUntil =
         rcu.queued(i32, s.cpu) === 0 ? s.nextTimer : Math.min(s.nextTimer, s.clock + CALLBACK_WAIT_MS)
@@ -127,10 +124,10 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
       rcu.idleExit(thread)
       continue
     }
-    assert(i32[current + Entity.onCpu] === 1, 'what runs is on this CPU')
+    assert(i32[current + Entity.onCpu] === 1, 'the task that runs is on this CPU')
     const task = i32[current + Entity.task]
-    // Other CPUs take their turns before it runs, never between its going to sleep and its switch: a waker
-    // would wait there.
+    // Other CPUs take their turns before it runs, never between its sleep and its switch: a waker would wait
+    // there.
     if (stepwise) yield STEP
     why = resume(task)
     if (stepwise) {
@@ -153,10 +150,9 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
 }
 
 /**
- * Tasks of one sub-queue that do nothing but yield to each other, for as long as nothing else wants
- * attention. The current task has yielded; on return, some task has stopped for the reason that is returned,
- * and is the current one. The whole of this is in cpuLoop too: here it is a plain function, which engines
- * compile better than a generator.
+ * Runs tasks of one sub-queue that only yield to each other, until something else happens. The current task
+ * has yielded; on return, some task has stopped for the returned reason, and is the current one. cpuLoop does
+ * the same: this is a plain function, which engines compile better than a generator.
  */
 function yieldAround(s: Scheduler, resume: Resume, turnClock: TurnClock, needResched: number): number {
   const { i32, queue, thread } = s
@@ -186,8 +182,8 @@ function finishRescue(s: Scheduler): void {
 }
 
 /**
- * The interrupt: takes `needResched` down first, so that one raised from here on is seen; then the clock and
- * the timers.
+ * The interrupt: clears `needResched` first, so that a later request is seen; then reads the clock and
+ * expires the timers.
  */
 function interrupt(cpu: Cpu, s: Scheduler): void {
   // A callback of the event loop, or a promise, may have run before this.
@@ -206,14 +202,14 @@ function runCallbacks(s: Scheduler): void {
   for (let cpu = 0; cpu < s.cpus; cpu++) if (cpu !== s.cpu && rcu.waitsFor(thread, cpu)) s.resched(cpu)
 }
 
-/** `current` took the place of `prev`: another CPU may have something less important to run than that. */
+/** `current` displaced `prev`: another CPU may run something less important than `prev`. */
 function outranked(s: Scheduler, prev: number, current: number): void {
   const { i32 } = s
   if (i32[prev + Entity.priority] >> 2 <= i32[current + Entity.priority] >> 2) return
   if (prev !== i32[s.queue + RunQueue.idle]) pushTask(s, prev)
 }
 
-/** Nothing that runs here goes before what has arrived for another CPU, which may be stuck. */
+/** Takes the arrivals of another CPU, which may be stuck: nothing that runs here outranks them. */
 function takeOthers(s: Scheduler): boolean {
   const cpu = s.arrivals.elsewhere(s.cpu)
   if (cpu < 0) return false
@@ -225,7 +221,7 @@ function pull(s: Scheduler, current: number, idle: number): boolean {
   return current === idle ? stealTask(s) : pullTask(s, s.i32[current + Entity.priority])
 }
 
-/** Tasks of these levels have slices: every turn of theirs is timed. */
+/** Tasks of these levels have slices: each of their turns is timed. */
 function isTimed(priority: number): boolean {
   return priority >> 2 === FAIR_MAJOR_PRIORITY || priority >> 2 === EXT_MAJOR_PRIORITY
 }
@@ -233,14 +229,16 @@ function isTimed(priority: number): boolean {
 /**
  * How often the clock is read at voluntary switches (a yield, a sleep) between FIFO tasks. Reading it costs
  * about as much as the switch, so while turns are shorter than a microsecond it is read at every 16th to 47th
- * only, at random, and what has passed is charged to the task that runs then: right on average. Everywhere
- * else it is read at every switch.
+ * only, at random, and the time since is charged to the task that runs then: right on average. In all other
+ * cases it is read at every switch.
  */
 class TurnClock {
   private readonly s: Scheduler
-  /** Turns until the next look, when turns are short. Whoever skips a look counts it down. */
+  /**
+   * Turns until the clock is read again, while turns are short. A caller that skips the read counts it down.
+   */
   left = 0
-  /** Turns since the last look. */
+  /** Turns since the last read. */
   private skipped = 0
   private shortTurns = 0
   private random = 0x2545_f491

@@ -16,19 +16,19 @@ import { armTick } from './tick.ts'
  *
  * A CPU may go offline between the choice and the enqueue:
  *
- *   who places                              the CPU that goes
- *   ----------                              -----------------
+ *   enqueuer                                CPU that goes offline
+ *   --------                                ---------------------
  *   select: CPU 1 is active
  *                                           (A) lock; online = 0, active bit cleared; unlock
  *                                           (B) lock; moves what is queued; unlock
  *   lock
- *   (C) looks at `online`: 0, so it unlocks
+ *   (C) reads `online`: 0, so it unlocks
  *       and chooses again
  *   unlock
  *
- * Were (C) before (A), the task would be on the queue when (B) moves it. Without (C) it would be on the queue
- * of a CPU that never looks again. When no CPU is active at all, it is queued all the same: the CPU that
- * comes first sets its active bit, and then looks through the queues of those that are offline (hotplug.ts).
+ * If (C) came before (A), the task would be on the queue when (B) moves it. Without (C) it would stay on the
+ * queue of a CPU that does not run. When no CPU is active at all, it is queued anyway: the first CPU that
+ * comes online sets its active bit, and then searches the queues of the offline CPUs (hotplug.ts).
  */
 
 /** Selects and enqueues. The pi lock is held and no run queue lock; the task is RUNNING, and off its CPU. */
@@ -37,8 +37,8 @@ export function enqueueSelected(s: Scheduler, se: number): void {
 }
 
 /**
- * The same on this CPU's own queue, for a new task of no policy; the CPU switches next, and looks then who
- * goes first. False: it may not run here.
+ * The same on this CPU's own queue, for a new task of no policy; the CPU switches next, and picks then.
+ * False: it may not run here.
  */
 export function enqueueHere(s: Scheduler, queue: number, se: number): boolean {
   const { i32 } = s
@@ -69,13 +69,12 @@ function enqueueOn(s: Scheduler, queue: number, se: number, arrives = false): bo
   return places
 }
 
-/** (C) Whether this queue's CPU will look at what is put here. Its lock is held. */
+/** (C) Whether this queue's CPU will run what is put here. Its lock is held. */
 function mayPlace(s: Scheduler, queue: number, se: number): boolean {
   if (s.i32[queue + RunQueue.online] !== 0) return true
   if ((s.i32[se + Entity.policy] & POLICY_BOUND) !== 0) return true
   if ((s.activeHalf(0) | s.activeHalf(1)) === 0) return true
-  // It waits for this CPU, which is being started; should that die first, a CPU that is idle takes it
-  // (hotplug.ts).
+  // It waits for this CPU, which is being started; if that CPU dies first, an idle CPU takes it (hotplug.ts).
   return !mayRunNow(s, se) && isComing(s, s.i32[queue + RunQueue.cpu])
 }
 
@@ -90,8 +89,8 @@ function mayRunNow(s: Scheduler, se: number): boolean {
 }
 
 /**
- * Enqueues an entity whose onRq this thread has just set, and preempts what runs there if it is outranked.
- * Locked. `last`: the CPU that it was on before.
+ * Enqueues an entity whose onRq this thread has just set, and preempts the task that runs there if it is
+ * outranked. The queue is locked. `last`: the CPU that it was on before.
  */
 export function placeOn(
   s: Scheduler,
@@ -113,13 +112,13 @@ export function placeOn(
   if (preempts) checkPreempt(s, queue, rq, se)
 }
 
-/** Wakeup preemption: a task that outranks the one that runs asks for a reschedule there, at once. */
+/** Wakeup preemption: a task that outranks the running one requests a reschedule there. */
 export function checkPreempt(s: Scheduler, queue: number, rq: number, se: number): void {
   const { i32 } = s
   const cpu = i32[queue + RunQueue.cpu]
   const current = i32[queue + RunQueue.current]
   if (current === i32[queue + RunQueue.idle]) {
-    // This very CPU too: it may be halted while a callback of its event loop makes work for it.
+    // Also this CPU itself: it may be halted while a callback of its event loop wakes a task.
     s.kick(cpu)
     return
   }

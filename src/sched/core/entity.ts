@@ -3,15 +3,16 @@ import { ListNode } from '../../arena/trees/list.ts'
 import { float64, type Layout, record, word, words } from '../../arena/memory/record.ts'
 
 /**
- * The scheduling entity: what the scheduler knows of a task, apart from the task record. Who may touch what:
+ * The scheduling entity: what the scheduler knows of a task, apart from the task record. The locks:
  *
- *   guarded by the run queue's lock   links, rq, execStart, waitTime, runTime, the fair fields, pushLinks, counters
- *   changed under pi lock and run     priority, basePriority, nice, policy, timeSlice, affinityMask: read under
- *     queue lock together               either one
- *   onRq, onCpu, cpu                  changed under the run queue's lock while the task is RUNNING; by compare-exchange
- *                                     and atomic store from the moment it is not, because then a waker looks at
- *                                     them holding only the pi lock (wakeup.ts)
- *   the published words               written under the run queue's lock, read by anyone (account.ts)
+ *   guarded by the run queue's lock   links, rq, execStart, waitTime, runTime, the fair fields, pushLinks,
+ *                                       counters
+ *   changed under pi lock and run     priority, basePriority, nice, policy, timeSlice, affinityMask: read
+ *     queue lock together               under either one
+ *   onRq, onCpu, cpu                  changed under the run queue's lock while the task is RUNNING; by atomic
+ *                                     stores when it is not, because then a waker reads them and holds only
+ *                                     the pi lock (wakeup.ts)
+ *   the published words               written under the run queue's lock, read by any thread (account.ts)
  *
  * A RUNNING task is on a queue (onRq 1, onCpu 0) or on a CPU (onRq 0, onCpu 1), or in between, inside a
  * switch. A sleeping task has onRq 0, and onCpu 0 from the end of its switch on.
@@ -69,7 +70,7 @@ export const Entity: Layout<
   task: word,
   /** The effective priority: the better of `basePriority` and `inherited`. */
   priority: word,
-  /** The class run queue that the entity is on, or was last set to run from; 0 before its first. */
+  /** The class run queue that the entity is on, or last ran from; 0 before its first. */
   rq: word,
   onRq: word,
   onCpu: word,
@@ -80,11 +81,13 @@ export const Entity: Layout<
   /** How often it was switched to. Published as `switches`. */
   turns: word,
   /**
-   * On a CPU: when it was switched to, or last charged since; on a queue: since when it waits there. In the
-   * machine's milliseconds.
+   * On a CPU: when it was switched to or last charged. On a queue: since when it waits there. In milliseconds
+   * of the machine's clock.
    */
   execStart: float64,
-  /** The sum of its waits, in milliseconds. With this ends the line that a yield touches (rotate.ts). */
+  /**
+   * The sum of its waits, in milliseconds. The last word of the cache line that a yield touches (rotate.ts).
+   */
   waitTime: float64,
 
   /** Milliseconds on a CPU, exact to the last switch. */
@@ -97,9 +100,7 @@ export const Entity: Layout<
   preempted: word,
   moved: word,
   woken: word,
-  /**
-   * The best priority of those who wait for what it holds, PRIORITY_NONE without any. Guarded by the pi lock.
-   */
+  /** The best priority of the waiters for its locks, or PRIORITY_NONE. Guarded by the pi lock. */
   inherited: word,
   /** Milliseconds of a slice, for the fair class and for round robin. */
   timeSlice: float64,
@@ -116,7 +117,7 @@ export const Entity: Layout<
   weight: word,
   /** On its CPU's list of tasks that another CPU could take. */
   pushLinks: words(ListNode.words),
-  /** The ext class (extlayout.ts): where it is. */
+  /** The ext class (extlayout.ts): the state of the task there. */
   extState: word,
 
   startTime: float64,
@@ -140,17 +141,15 @@ export const Entity: Layout<
 /** The words of a record that are used: with the header that stands before it, four lines at most. */
 export const ENTITY_WORDS: number = Entity.extSlice + 1
 
-/**
- * Round robin: within its priority a task goes to the tail when its slice has ended. Otherwise FIFO proper.
- */
+/** Round robin: a task goes to the tail of its priority when its slice ends. Without it: plain FIFO. */
 export const POLICY_ROUND_ROBIN = 1
-/** It yielded, or its slice ended: put-previous brings it back to the tail, not to the head. */
+/** It yielded, or its slice ended: put-previous puts it at the tail, not at the head. */
 export const POLICY_YIELDED = 2
-/** Bound for good to one CPU, whose heap holds its coroutine: no fallback moves it. */
+/** Bound to the CPU whose heap holds its coroutine, until it ends: no fallback moves it. */
 export const POLICY_BOUND = 4
 /** It may run on more than one CPU: while it is queued, another CPU could take it. Follows from the mask. */
 export const POLICY_PUSHABLE = 8
-/** It was woken, and has not run since: what it waits for a CPU is wakeup latency. */
+/** It was woken, and has not run since: its wait for a CPU is wakeup latency. */
 export const POLICY_WOKEN = 16
 /** It was put on a list of arrivals, to be started from there (arrivals.ts). */
 export const POLICY_ARRIVED = 32

@@ -21,11 +21,11 @@ import type { Scheduler } from './scheduler.ts'
 import { TaskRecord } from './taskrecord.ts'
 
 /**
- * The scheduler's events. Each hook stands behind `if (i32[s.recording] !== 0)`, and is a function of its
- * own, so that the code around it stays small and is compiled as if it were not there.
+ * The scheduler's events. Each call stands behind `if (i32[s.recording] !== 0)`, and is a function of its
+ * own, so that the calling code stays small.
  */
 
-/** Who runs on this thread: a task's slot, IDLE, or a thread that is no CPU. */
+/** The actor on this thread: a task's slot, IDLE, or a thread that is no CPU. */
 export function actorOf(s: Scheduler): number {
   if (s.queue === 0) return threadActor(s.thread.id)
   return slotOf(s, s.i32[s.queue + RunQueue.current])
@@ -38,8 +38,8 @@ function slotOf(s: Scheduler, se: number): number {
 }
 
 /**
- * `time`: a yield between equals takes the clock as it stands; any other switch looks anew, so that it never
- * seems to be before the wakeup.
+ * `time`: a yield between equals uses the last reading of the clock; any other switch reads it, so that it is
+ * never recorded before the wakeup.
  */
 export function recordSwitch(s: Scheduler, prev: number, next: number, why: number, time: number): void {
   const { i32 } = s
@@ -113,7 +113,7 @@ export function recordCpu(s: Scheduler, cpu: number, up: boolean, why: number): 
   s.events?.write(up ? CPU_UP : CPU_DOWN, s.readClock(), IDLE, cpu, why, 0, 0)
 }
 
-/** A policy was loaded, unloaded or ejected, and by which of the reasons. */
+/** A policy was loaded, unloaded or ejected, and the reason. */
 export function recordPolicy(s: Scheduler, what: number, reason: number): void {
   s.events?.write(POLICY, s.now(), actorOf(s), what, reason, 0, 0)
 }

@@ -17,7 +17,7 @@ import { waitOffCpu } from './wakeup.ts'
  *   switches away: onCpu = 0
  *                                              (C) a ZOMBIE whose last CPU is dead: reaps it
  *   (B) ZOMBIE -> UNUSED, and through RCU free
- *                                              UNUSED, published, with the dead CPU's name: frees it (recovery.ts)
+ *                                              UNUSED, with the dead CPU's name: frees it (recovery.ts)
  */
 
 /** Ends the current task: it must switch away (SWITCH_EXITS) next, and never runs again. */

@@ -53,7 +53,7 @@ export function createTask(
   if ((low | high) === 0) throw new RangeError('affinity: the list is empty; give at least one CPU')
   const task = s.tasks.allocate(thread)
   const se = s.entities.allocate(thread)
-  // Plain stores: no other thread reads the records before they are published. The locks are free with that.
+  // Plain stores: no other thread reads the records before they are published. Zeroed locks are free.
   clear(i32, task, TASK_WORDS)
   clear(i32, se, ENTITY_WORDS)
   i32[task + TaskRecord.entity] = se
@@ -79,7 +79,7 @@ export function createTask(
   return task
 }
 
-/** A loop: for so few words a call of `fill` costs more. */
+/** A loop, because for so few words a call of `fill` costs more. */
 function clear(i32: Int32Array, start: number, words: number): void {
   for (let at = start; at < start + words; at++) i32[at] = 0
 }
@@ -88,7 +88,7 @@ export function publishTask(s: Scheduler, task: number): void {
   s.tasks.publish(s.i32, task)
 }
 
-/** Lets a new task run. Once. */
+/** Starts a new task. Called once for each. */
 export function startTask(s: Scheduler, task: number): void {
   const { i32 } = s
   const se = i32[task + TaskRecord.entity]

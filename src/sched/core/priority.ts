@@ -6,10 +6,10 @@ import { assert } from '../../arena/assert.ts'
  * (readymask.ts).
  *
  *   major   tasks
- *   0       FIFO: no task of a program has this level
+ *   0       FIFO: above the levels that a program can choose
  *   1-31    FIFO: outranks every ordinary task
  *   32      FAIR: ordinary tasks, the default; minor levels mean nothing here, nice does (fair.ts)
- *   33      EXT: scheduled by a policy that a user has loaded (ext.ts); round robin while there is none
+ *   33      EXT: scheduled by a policy that a user has loaded (ext.ts); without a policy, round robin
  *   34-62   FIFO: runs when no ordinary task wants to
  *   63      IDLE: each CPU's idle task
  */
@@ -20,7 +20,7 @@ export const FAIR_MAJOR_PRIORITY = 32
 export const EXT_MAJOR_PRIORITY = 33
 export const IDLE_MAJOR_PRIORITY = 63
 
-/** One past the lowest priority: what "none" compares as. */
+/** One past the lowest priority: compares as lower than every priority. */
 export const PRIORITY_NONE = 256
 
 export function majorPriority(priority: number): number {

@@ -8,12 +8,12 @@ import type { Scheduler } from './scheduler.ts'
 const { next, prev: before, list } = ListNode
 
 /**
- * The commonest switch of all, in one piece: a FIFO task yields to the next one of its own sub-queue.
- * Picking, setting and putting back come out as a rotation of that list: no count, no mask and no published
- * word changes, so none is touched. What it does is what the three operations of fifo.ts do, in their order.
+ * The most frequent switch, in one function: a FIFO task yields to the next task of its own sub-queue. Pick,
+ * set-next and put-previous together rotate that list: no count, no mask and no published word changes. It
+ * does what the three operations of fifo.ts do, in their order.
  *
- * Returns the entity that is the current one now, or 0: it is not that simple, take the long way. The run
- * queue is locked.
+ * Returns the entity that is the current one now, or 0: the caller takes the slow path. The run queue is
+ * locked.
  */
 export function rotateFifo(s: Scheduler, queue: number, prev: number): number {
   const { i32 } = s
@@ -22,7 +22,7 @@ export function rotateFifo(s: Scheduler, queue: number, prev: number): number {
   const priority = i32[prev + Entity.priority]
   const level = priority >> 2
   const minor = priority & 3
-  // Its level is the best one that is ready, its sub-queue the best one of the level.
+  // Its level is the best ready level, and its sub-queue the best of that level.
   const ready = i32[queue + RunQueue.readyMask + ReadyMask.ready]
   const group = i32[queue + RunQueue.readyMask + ReadyMask.readySecondary + (level >> 5)] >>> (level & 24)
   if ((ready & ((1 << (level >> 3)) - 1)) !== 0 || (group & ((2 << (level & 7)) - 1)) !== 1 << (level & 7))
@@ -31,13 +31,13 @@ export function rotateFifo(s: Scheduler, queue: number, prev: number): number {
   const head = rq + ClassRq.subqueues + minor * ListHead.words
   const first = i32[head + next]
   const se = first - Entity.links
-  // Those that another CPU could take are on a second list.
+  // Tasks that another CPU could take are on a second list.
   if (((i32[prev + Entity.policy] | i32[se + Entity.policy]) & POLICY_PUSHABLE) !== 0) return 0
 
   const last = prev + Entity.links
   assert(
     i32[first + list] === head && i32[last + list] === 0,
-    'the next one is queued here, the old one nowhere',
+    'the next entity is queued here, the old one nowhere',
   )
   // set-next: out of the queue.
   const second = i32[first + next]
@@ -46,7 +46,7 @@ export function rotateFifo(s: Scheduler, queue: number, prev: number): number {
   i32[head + next] = second
   i32[second + before] = head
   i32[queue + RunQueue.current] = se
-  // put-previous: behind the others. Its epoch is still the head's: no FIFO list is ever spliced.
+  // put-previous: at the tail. Its epoch is still the head's: no FIFO list is ever spliced.
   i32[last + list] = head
   i32[last + next] = head
   i32[last + before] = tail

@@ -15,12 +15,12 @@ import { MAJOR_LEVELS, MINOR_LEVELS } from './priority.ts'
 import { ReadyMask } from '../classes/readymask.ts'
 
 /**
- * Each CPU has one run queue: a lock, the ready mask, what runs, and 64 class run queues, one for each major
- * priority.
+ * Each CPU has one run queue: a lock, the ready mask, the current entity, and 64 class run queues, one for
+ * each major priority.
  *
  *   guarded by `lock`    everything up to `published`, and all class run queues
- *   the published words  written under `lock`, only when they change; read by anyone to decide where a task should go.
- *                        They are hints: whoever acts on one takes the lock and looks again
+ *   the published words  written under `lock`, only when they change; any thread reads them to choose a CPU
+ *                        for a task. They are hints: a thread that acts on one takes the lock and reads again
  *   timers               guarded by `timerLock`
  */
 export const RunQueue: Layout<
@@ -69,13 +69,13 @@ export const RunQueue: Layout<
   taskCount: word,
   cpu: word,
   /**
-   * Whether tasks may be placed here. Changed under the lock, so that a placement and a CPU's going exclude
-   * each other.
+   * Whether tasks may be placed here. Changed under the lock, so that a placement and the CPU's going offline
+   * exclude each other.
    */
   online: word,
   /** Living tasks that are bound to this CPU. Atomic. */
   bound: word,
-  /** When the tick that is armed comes; 0: none is. */
+  /** When the armed tick is due; 0: no tick is armed. */
   tickAt: float64,
   /** Which levels have tasks that another CPU could take (pushable.ts). */
   pushMask: words(ReadyMask.words),
@@ -86,11 +86,9 @@ export const RunQueue: Layout<
   load: word,
   /** The best priority among the tasks that another CPU could take, or PRIORITY_NONE. */
   pushBest: word,
-  /**
-   * Counts switches and looks for work: it stands still while the CPU is stuck in code without safepoints.
-   */
+  /** Counts interrupts: it stands still while the CPU is stuck in code without safepoints. */
   heartbeat: word,
-  /** Tasks that were woken, and put here. Beside `load`, which a wakeup writes too. */
+  /** How many woken tasks were put here. On the line of `load`, which a wakeup writes too. */
   woken: word,
   timerLock: ownLine(words(Lock.words)),
   timers: words(DeadlineQueue.words),
@@ -100,8 +98,8 @@ export const RunQueue: Layout<
   moved: word,
   stolen: word,
   /**
-   * Three words that stand together (account.ts), at the start of a line that is written only when figures
-   * are published.
+   * Three consecutive words (account.ts), at the start of a line that is written only when figures are
+   * published.
    */
   busyTimeHigh: { words: 1, align: LINE_WORDS, ownLine: false },
   busyTimeLow: word,
@@ -111,13 +109,13 @@ export const RunQueue: Layout<
   migrations: word,
   wakeups: word,
   steals: word,
-  /** Of a CPU that died: the entity that it was running, for the message of a task that is lost; 0: none. */
+  /** Of a dead CPU: the entity that it was running, for the error of the lost task; 0: none. */
   wasRunning: word,
 })
 
 /**
- * A class run queue: the tasks of one major priority on one CPU. What follows the first four words belongs to
- * the class of that level; FIFO and fair share them.
+ * A class run queue: the tasks of one major priority on one CPU. The words after the first four belong to the
+ * class of that level; FIFO and fair share them.
  */
 export const ClassRq: Layout<
   | 'classId'
@@ -156,11 +154,10 @@ export const ClassRq: Layout<
   weight: 8,
   weightedSum: 10,
   base: 12,
-  /** Words for a class of another layer's. */
+  /** Words for the ext class. */
   extension: 4,
   /**
-   * Queued entities by minor priority; and the same as others may read it, up to date whenever the lock is
-   * free.
+   * Queued entities by minor priority; and the published copy, up to date whenever the lock is free.
    */
   counts: 5 + MINOR_LEVELS * ListHead.words,
   published: 5 + MINOR_LEVELS * ListHead.words + MINOR_LEVELS,

@@ -43,11 +43,11 @@ import { WaitTree } from './waittree.ts'
 
 export interface SchedulerSizes {
   readonly cpus: number
-  /** How many tasks can live at once. */
+  /** How many tasks can live at a time. */
   readonly tasks: number
   /** Events in the ring of each thread, a power of two; 0, the default: there are no rings. */
   readonly events?: number
-  /** What policies that are loaded have for themselves (ext.ts). */
+  /** Sizes of what loaded policies may use (ext.ts). */
   readonly ext?: ExtSizes
 }
 
@@ -66,8 +66,8 @@ export interface SchedulerPlan {
 }
 
 /**
- * Words that belong to no CPU: the wait tree; which CPUs have tasks that another could take; which CPUs are
- * active.
+ * Words that belong to no CPU: the wait tree; the set of CPUs with tasks that another CPU could take; the set
+ * of active CPUs.
  */
 const SLEEP_LOCK = 0
 const WAIT_TREE = 2
@@ -111,26 +111,25 @@ export interface SchedulerOptions {
   readonly thread: KernelThread
   /** Milliseconds, the same clock on every thread. */
   readonly now: () => number
-  /** Makes a halted CPU look for work. */
+  /** Makes a halted CPU check for work. */
   readonly kick?: (cpu: number) => void
   /** A CPU's slice for the fair class and round robin, in milliseconds. */
   readonly slice?: number
 }
 
 /**
- * What the layer that has locks is told of a task that has owned or awaited one. On the thread of this
+ * Calls to the layer of locks about a task that has owned a lock or waited for one. On the thread of this
  * scheduler, with no lock held.
  */
 export interface LockHooks {
-  /** The task ends: what it holds must pass to others. */
+  /** The task ends: its locks must pass to other owners. */
   exiting(task: number): void
-  /** Its priority has changed, and perhaps it waits in the order of priorities. */
+  /** Its priority has changed; it may be in a wait queue that is ordered by priority. */
   priorityChanged(task: number): void
 }
 
 /**
- * What one thread holds of the scheduler: its views, its place, its clock. What is shared is all in the
- * arena.
+ * The scheduler as one thread sees it: its views, its CPU, its clock. All shared state is in the arena.
  */
 export class Scheduler {
   readonly arena: Arena
@@ -167,32 +166,32 @@ export class Scheduler {
   readonly now: () => number
   private readonly kickNow: (cpu: number) => void
   /**
-   * Kicks that wait until this thread has let go of its locks: a CPU that wakes up to find them taken sleeps
-   * again.
+   * Kicks are held back until this thread has released its locks: otherwise the woken CPU would find them
+   * taken and sleep again.
    */
   private kicksWait = false
   private waitingKicksLow = 0
   private waitingKicksHigh = 0
   lockHooks: LockHooks | undefined = undefined
-  /** The machine's time when this thread last looked. */
+  /** The machine's time when this thread last read the clock. */
   clock = 0
   /** When the earliest timer of this CPU is due. */
   nextTimer: number = Infinity
   /**
-   * When this CPU should let its event loop turn, for tasks that wait for what only that brings; Infinity:
-   * for nobody.
+   * When this CPU should run a turn of its event loop, for tasks that wait for an event of it; Infinity: no
+   * task does.
    */
   turnAt: number = Infinity
   /**
-   * What a rescue on this CPU left to be done with no lock held, at its next turn (cpuloop.ts); null:
-   * nothing.
+   * The rest of a rescue on this CPU, which must run with no lock held, at its next turn (cpuloop.ts); null:
+   * nothing to do.
    */
   finishRescue: (() => void) | null = null
-  /** Turns on this CPU take less than a look at the clock (cpuloop.ts): `clock` is recent enough. */
+  /** Turns on this CPU take less time than a reading of the clock (cpuloop.ts): `clock` is recent enough. */
   turnsAreShort = false
-  /** An interrupt came: the next switch asks the class whether the slice has ended. */
+  /** An interrupt happened: the next switch asks the class whether the slice has ended. */
   ticks = false
-  /** The number of the RCU callback that gives a reaped task's slots back. */
+  /** The number of the RCU callback that frees a reaped task's slots. */
   readonly freeTask: number
   private readonly runQueues: number
   private readonly pushCpus: number
@@ -278,8 +277,7 @@ export class Scheduler {
   }
 
   /**
-   * Whether another CPU has tasks that this one could take. A plain read: it is asked at each switch, and
-   * only a hint.
+   * Whether another CPU has tasks that this one could take. A plain read, because each switch asks; a hint.
    */
   othersOffer(): boolean {
     const { i32, pushCpus, cpu } = this
@@ -311,12 +309,12 @@ export class Scheduler {
     else Atomics.and(this.i32, at, ~(1 << (cpu & 31)))
   }
 
-  /** Looks at the clock. */
+  /** Reads the clock. */
   readClock(): number {
     return (this.clock = this.now())
   }
 
-  /** Makes a halted CPU look for work: now, or where `sendKicks` is called. */
+  /** Makes a halted CPU check for work: now, or when `sendKicks` is called. */
   kick(cpu: number): void {
     if (!this.kicksWait) this.kickNow(cpu)
     else if (cpu < 32) this.waitingKicksLow |= 1 << cpu
@@ -324,8 +322,7 @@ export class Scheduler {
   }
 
   /**
-   * Holds kicks back until `sendKicks`: around taking locks, queueing a task, and letting go of them. Does
-   * not nest.
+   * Holds kicks back until `sendKicks`: called before locks are taken to queue a task. Does not nest.
    */
   holdKicks(): void {
     this.kicksWait = true

@@ -8,18 +8,17 @@ import type { Scheduler } from './scheduler.ts'
 
 /**
  * Which CPU a waking or new task goes to. The caller holds its pi lock, which guards the mask, and no run
- * queue lock: this looks at published words, and the choice is a hint until the chosen queue's lock is held
- * (place.ts).
+ * queue lock: this reads published words, and the choice is a hint until the chosen queue's lock is held
+ * (enqueue.ts).
  *
- *   [1] its mask, without the CPUs that are not active; if none is left, one of them that is being started, where it waits;
- *       if there is none such, all active CPUs
- *       where a policy rules (ext.ts), what it says, if it says anything
+ *   [1] the active CPUs of its mask; without any, a CPU of the mask that is being started, where it waits;
+ *       without that, all active CPUs. For a policy's task (ext.ts): the CPU that the policy chooses
  *   [2] an idle CPU: the one it ran on last, the waker's, any
  *   [3] the CPU that runs the least important task, if this one outranks it
- *   [4] what its class says; for FIFO and fair, the load-balancing rule of fifo.ts
+ *   [4] the choice of its class; for FIFO and fair, the load-balancing rule of fifo.ts
  *
- * A task bound to a CPU goes there. With no CPU active it waits where it was last: whoever comes takes it
- * from there.
+ * A task bound to a CPU goes there. With no CPU active it waits where it was last: the first CPU that comes
+ * online takes it from there.
  */
 export function selectTaskRq(s: Scheduler, se: number): number {
   const { i32 } = s
@@ -52,8 +51,7 @@ export function selectTaskRq(s: Scheduler, se: number): number {
 }
 
 /**
- * A CPU that a task with a mask waits for: it is being started. -1: none of its mask is, or it may run
- * anywhere.
+ * A CPU of the task's mask that is being started. -1: there is no such CPU, or the task may run on every CPU.
  */
 function comingCpu(s: Scheduler, se: number): number {
   const { i32 } = s
@@ -65,8 +63,8 @@ function comingCpu(s: Scheduler, se: number): number {
 }
 
 /**
- * Whether the CPU's thread has been made, and takes no tasks yet. One that dies first leaves its queue to
- * others, as any that is gone.
+ * Whether the CPU's thread has been created, and takes no tasks yet. If it dies first, other CPUs take its
+ * queue, as of any CPU that is gone.
  */
 export function isComing(s: Scheduler, cpu: number): boolean {
   const { i32 } = s

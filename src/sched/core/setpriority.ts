@@ -23,22 +23,21 @@ import { lockTaskQueue } from './taskqueue.ts'
  * lock of its run queue together.
  *
  *   queued    leaves its class run queue and joins the new one, at the tail
- *   runs      its old class forgets it, the new one takes it as current; then, if something queued outranks it now, a
- *             reschedule is asked for
+ *   runs      its old class forgets it, the new class takes it as current; then, if a queued task outranks it
+ *             now, requests a reschedule
  *   neither   the word alone changes
  */
 
 const ANY_LEVEL = -1
 
 /**
- * Changes the priority that the task has of its own. One that inherits a higher priority keeps that. No lock
- * is held.
+ * Changes the task's own priority. A task that inherits a higher priority keeps that. No lock is held.
  */
 export function setPriority(s: Scheduler, task: number, priority: number): void {
   setPriorityFrom(s, task, ANY_LEVEL, priority)
 }
 
-/** The same for a task whose own priority is at this level; says whether it was. */
+/** The same, only if the task's own priority is at this level. Returns whether it was. */
 export function setPriorityFrom(s: Scheduler, task: number, level: number, priority: number): boolean {
   const { i32, thread } = s
   const se = i32[task + TaskRecord.entity]
@@ -49,14 +48,14 @@ export function setPriorityFrom(s: Scheduler, task: number, level: number, prior
     setEffectivePriority(s, task, Math.min(priority, i32[se + Entity.inherited]))
   }
   release(thread, se + Entity.piLock)
-  // It may wait for a lock, in the order of priorities, and its owner inherit from it.
+  // It may wait for a lock in a queue ordered by priority, and the lock's owner may inherit from it.
   if (there && Atomics.load(i32, task + TaskRecord.owner) !== 0) s.lockHooks?.priorityChanged(task)
   return there
 }
 
 /**
- * The task inherits this priority, PRIORITY_NONE for none: it is scheduled by the better of it and its own.
- * The caller holds the pi lock.
+ * Sets the inherited priority, or PRIORITY_NONE: the task is scheduled by the better of it and its own. The
+ * caller holds the pi lock.
  */
 export function setInherited(s: Scheduler, task: number, inherited: number): void {
   const { i32 } = s
@@ -76,8 +75,8 @@ function setEffectivePriority(s: Scheduler, task: number, priority: number): voi
 }
 
 /**
- * Recovery: whoever changed the task may have died in the middle. It is scheduled by what its own words say.
- * The caller holds the pi lock.
+ * Recovery: a thread that changed the task may have died in the middle. Schedules the task by its own words
+ * again. The caller holds the pi lock.
  */
 export function mendPriority(s: Scheduler, task: number): void {
   const { i32 } = s
@@ -137,6 +136,6 @@ function changeCurrent(s: Scheduler, queue: number, se: number, priority: number
   schedClass.enqueueTask(s, rq, se)
   schedClass.setNextTask(s, rq, se)
   publishQueue(s, queue)
-  // What outranks it now may wait here or on another CPU: this one looks for both.
+  // A task that outranks it now may wait here or on another CPU: the reschedule checks both.
   if (lowered) s.resched(i32[queue + RunQueue.cpu])
 }

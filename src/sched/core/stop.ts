@@ -18,7 +18,7 @@ import { waitOffCpu } from './wakeup.ts'
  *
  * Stop against a switch: the flag is written under the lock of the run queue that the task is on or runs
  * from, and finish reads it under the same lock. Written first, finish does not put the task back; put back
- * first, it is on the queue when stop looks.
+ * first, it is on the queue when stop checks.
  *
  * Continue while the task is still on its CPU:
  *
@@ -26,19 +26,19 @@ import { waitOffCpu } from './wakeup.ts'
  *   ---------------------------------------    -----------------------------
  *   lock; STOPPED: it is not put back
  *   unlock
- *                                              lock; (A) it is not CPU 0's current one any more; unlock
+ *                                              lock; (A) it is no longer CPU 0's current task; unlock
  *                                              (B) waits while onCpu is 1
  *   onCpu = 0
  *                                              STOPPED cleared; RUNNING, so it is enqueued
  *
- * Without (B) it would be on a queue, and could run on CPU 2, while CPU 0 has not finished with it. If at (A)
- * it is still the current one, its switch has not begun: clearing the flag is enough, and finish will put it
- * back.
+ * Without (B) it would be on a queue, and could run on CPU 2, while CPU 0 has not finished with it. If it is
+ * still the current task at (A), its switch has not begun: clearing the flag is enough, and finish will put
+ * it back.
  */
 
 /**
- * Stops a task, from any thread: off its queue at once, off its CPU at the next safepoint. False: it was
- * stopped.
+ * Stops a task, from any thread: off its queue immediately, off its CPU at the next safepoint. False: it was
+ * stopped already.
  */
 export function schedulerStop(s: Scheduler, task: number): boolean {
   const { i32, thread } = s

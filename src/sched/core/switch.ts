@@ -19,8 +19,8 @@ import { RUNNING, TaskRecord } from './taskrecord.ts'
 import { armTick, tickFired } from './tick.ts'
 
 /**
- * The switch: prepare, switch, finish. There is no scheduler thread in between: the CPU goes from one task to
- * the next, and what is left to do for the old one is done as the new one.
+ * The switch: prepare, switch, finish. There is no scheduler thread: the CPU goes from one task to the next,
+ * and finishes the switch from the old task when the next one is already current.
  *
  * A task that goes to sleep can be woken before it has left its CPU:
  *
@@ -37,31 +37,31 @@ import { armTick, tickFired } from './tick.ts'
  *                                              (D) onRq = 1: enqueues
  *
  * (B) must be a re-read: an interrupt on CPU 0 (a timer of its own that is due) may have made the sleeper
- * RUNNING again since the pick, and then no waker will queue it. Were (E) before (B), the waker could enqueue
- * a task that finish is about to put back. Finish never takes the pi lock: a waker holds it while it waits at
- * (C), for (E).
+ * RUNNING again since the pick, and then no waker will queue it. If (E) came before (B), the waker could
+ * enqueue a task that finish is about to put back. Finish never takes the pi lock: a waker holds it while it
+ * waits at (C), for (E).
  *
  * A task that was not put back at (B) cannot become RUNNING, or lose its stopped flag, before (E): a waker
  * that has claimed it and a continue both wait for onCpu first. So finish need not check the state again, and
  * exactly one of finish and a waker enqueues.
  *
- * While the old task is RUNNING throughout, nobody looks at its onRq and onCpu without the run queue's lock
- * (a waker claims the state first, and fails), so they are plain words inside the lock and a yield costs no
- * atomic access for them.
+ * While the old task stays RUNNING, no thread reads its onRq and onCpu without the run queue's lock (a waker
+ * claims the state first, and fails). So they are plain words inside the lock, and a yield costs no atomic
+ * access for them.
  */
 
-/** Why a task gave its CPU back. */
+/** Why a task gave up its CPU: it was preempted. */
 export const SWITCH_PREEMPTED = 0
-/** It sleeps, unless it has been woken since. */
+/** It goes to sleep, unless it has been woken since. */
 export const SWITCH_SLEEPS = 1
-/** Of its own will, to its equals. */
+/** It yields to tasks of its own priority. */
 export const SWITCH_YIELDS = 2
 /** It is a ZOMBIE. */
 export const SWITCH_EXITS = 3
 
 /**
- * Switches this CPU from its current entity to the best one, and returns that: the same one when it should go
- * on. Called by the CPU itself, with no lock held.
+ * Switches this CPU from its current entity to the best one, and returns that: the same entity when it should
+ * keep the CPU. Called by the CPU itself, with no lock held.
  */
 export function schedule(s: Scheduler, why: number): number {
   const { i32, thread, queue } = s
@@ -98,8 +98,8 @@ export function schedule(s: Scheduler, why: number): number {
 }
 
 /**
- * A yield from one FIFO task to the next of the same sub-queue (rotate.ts). The run queue is locked; it is
- * released, unless this returns 0: take the long way.
+ * A yield from one FIFO task to the next of the same sub-queue (rotate.ts). The run queue is locked; this
+ * releases it, unless it returns 0: then the caller takes the slow path.
  */
 export function yieldToEqual(s: Scheduler, prev: number): number {
   const { i32, f64, thread, queue } = s
@@ -111,7 +111,7 @@ export function yieldToEqual(s: Scheduler, prev: number): number {
   i32[next + Entity.onRq] = 0
   i32[queue + RunQueue.contender] = next
   const { clock } = s
-  // Charged or not, it waits from the clock's time on: that is what execStart says.
+  // Charged or not, it waits from `clock` on, and execStart says so.
   if (clock > f64[(prev + Entity.execStart) >> 1]) chargeTurn(s, prev)
   endWait(s, next)
   i32[next + Entity.turns]++
@@ -135,7 +135,7 @@ function chargeTurn(s: Scheduler, se: number): void {
   publishCpu(s, s.queue, false)
 }
 
-/** Switches this CPU to its idle entity, whatever is queued: it is about to go offline. */
+/** Switches this CPU to its idle entity, even if tasks are queued: it is about to go offline. */
 export function switchToIdle(s: Scheduler, why: number): void {
   const { i32, thread, queue } = s
   s.readClock()
@@ -148,12 +148,12 @@ export function switchToIdle(s: Scheduler, why: number): void {
   else contextSwitchFinish(s, prev, idle, why)
 }
 
-/** Whether the current task would go on if nothing better were there. The run queue is locked. */
+/** Whether the current task would keep the CPU if no better task were queued. The run queue is locked. */
 function wantsCpu(s: Scheduler, task: number, why: number): boolean {
   const { i32 } = s
   if (i32[task + TaskRecord.stopped] !== 0) return false
-  // One that did not suspend is RUNNING, or a ZOMBIE, and nobody else can change that. One that did may be
-  // claimed.
+  // A task that did not go to sleep is RUNNING or a ZOMBIE, and no other thread can change that. A sleeper
+  // may be claimed.
   if (why !== SWITCH_SLEEPS) return i32[task + TaskRecord.state] === RUNNING
   return Atomics.load(i32, task + TaskRecord.state) === RUNNING
 }
@@ -177,7 +177,7 @@ export function contextSwitchPrepare(s: Scheduler, prev: number, next: number, w
 }
 
 /**
- * Settles the old entity: back on the queue, or off it. Releases the run queue's lock; onCpu is cleared last.
+ * Puts the old entity back on the queue, or leaves it off. Releases the run queue's lock; clears onCpu last.
  */
 export function contextSwitchFinish(s: Scheduler, prev: number, next: number, why: number): void {
   const { i32, thread, queue } = s
@@ -204,7 +204,7 @@ export function contextSwitchFinish(s: Scheduler, prev: number, next: number, wh
 
 function putBack(s: Scheduler, prev: number, why: number): void {
   const { i32 } = s
-  // Its priority may have been changed while it ran: `rq` follows.
+  // Its priority may have changed while it ran: `rq` follows it.
   const rq = classRq(s.queue, i32[prev + Entity.priority] >> 2)
   rqPutPrevTask(s, rq, prev)
   chargeRun(s, prev)
@@ -227,9 +227,11 @@ function leaveQueue(s: Scheduler, prev: number, why: number): void {
   publishTask(s, prev, why === SWITCH_EXITS)
 }
 
-/** The old entity was not put back. From (E) on it belongs to the thread that wakes, continues or reaps it. */
+/**
+ * The old entity was not put back. From (E) on it belongs to the thread that wakes, continues or reaps it.
+ */
 function finishLeaving({ i32 }: Scheduler, prev: number): void {
-  assert(i32[prev + Entity.onCpu] === 1, 'only the CPU that ran a task says that it is off')
+  assert(i32[prev + Entity.onCpu] === 1, 'only the CPU that ran a task clears its onCpu')
   Atomics.store(i32, prev + Entity.onCpu, 0) // (E)
   if (Atomics.load(i32, prev + Entity.awaited) !== 0) Atomics.notify(i32, prev + Entity.onCpu) // (H) of wakeup.ts
 }

@@ -5,8 +5,8 @@ import type { Scheduler } from './scheduler.ts'
 
 /**
  * Locks the run queue that the entity is on, runs from, or was last on, and returns it. The task may move
- * from one queue to another until the lock is held, so it is looked at again then. With the pi lock held as
- * well, a task that is on no queue stays on none: only a waker or continue could put it on one.
+ * from one queue to another until the lock is held, so its CPU is read again then. With the pi lock held as
+ * well, a task that is on no queue stays off: only a waker or a continue could enqueue it.
  */
 export function lockTaskQueue(s: Scheduler, se: number): number {
   const { i32, thread } = s

@@ -8,9 +8,10 @@ import { type Layout, record, word, words } from '../../arena/memory/record.ts'
  *
  *   [0] UNUSED           the slot is free; the allocator
  *   [1] RUNNING          on a queue: the holder of that run queue's lock. On a CPU: that CPU
- *   [2] INTERRUPTIBLE    asleep; the waker that claims it by compare-exchange to [4]. A kill and a timer are wakers too
- *   [3] UNINTERRUPTIBLE  asleep; as [2], but a kill does not wake it. A new task is in this state until it is started
- *   [4] WAKENING         claimed: the waker that made it so, until it stores [1]; or the recovering thread (lost.ts)
+ *   [2] INTERRUPTIBLE    asleep; the waker that claims it by compare-exchange to [4]. A kill and a timer are
+ *                        wakers too
+ *   [3] UNINTERRUPTIBLE  asleep; as [2], but a kill does not wake it. So is a new task until it is started
+ *   [4] WAKENING         claimed: the waker, until it stores [1]; or the recovering thread (lost.ts)
  *   [5] ZOMBIE           ended; the CPU that ran it, or the recovering thread
  *
  *   moved by              from -> to
@@ -20,9 +21,9 @@ import { type Layout, record, word, words } from '../../arena/memory/record.ts'
  *                         switched away; [5] -> [0] after the last switch
  *   the recovering thread any but [0] [5] -> [4] -> [5] -> [0], for a task that is lost with its CPU
  *
- * STOPPED is a flag beside the state, not a state: a stopped task sleeps, is woken and is RUNNING as ever,
- * but is on no queue until it is continued. Written under pi lock and run queue lock together; read under
- * either.
+ * STOPPED is a flag beside the state, not a state: a stopped task sleeps, is woken and becomes RUNNING as
+ * usual, but is on no queue until it is continued. Written under pi lock and run queue lock together; read
+ * under either.
  */
 export const UNUSED = 0
 export const RUNNING = 1
@@ -74,25 +75,25 @@ export const TaskRecord: Layout<
   stopped: word,
   /** Its scheduling entity. */
   entity: word,
-  /** The number of its slot: what a CPU finds the coroutine under. */
+  /** The number of its slot: a CPU finds the coroutine under it. */
   slot: word,
   /** PENDING_KILL, until the task has taken the kill. Any thread sets it. */
   pending: word,
-  /** Counts timed sleeps, at both ends, so that a timer that fires late does not end the next one. */
+  /** Counts the ends of timed sleeps, so that a timer that fires late does not end the next sleep. */
   sleeps: word,
   /**
-   * Why the last sleep ended: SLEEP_WOKEN, SLEEP_TIMED_OUT, SLEEP_KILLED. SLEEP_LOST: it is WAKENING for good,
-   * and belongs to the thread that recovers its CPU.
+   * Why the last sleep ended: SLEEP_WOKEN, SLEEP_TIMED_OUT, SLEEP_KILLED. SLEEP_LOST: it is WAKENING for
+   * good, and belongs to the thread that recovers its CPU.
    */
   wakeReason: word,
-  /** What it waits for on the wait tree; 0: nothing. Guarded by the sleep lock, as the wait fields are. */
+  /** The channel that it waits for on the wait tree, or 0. The sleep lock guards it and the wait fields. */
   channel: word,
   waitLeft: word,
   waitRight: word,
   waitHeight: word,
   waitPriority: word,
   waitOrder: word,
-  /** Whose deadline queue the timer is on, and whether it is (timer.ts). */
+  /** The CPU whose deadline queue the timer is on, and whether it is armed (timer.ts). */
   timerCpu: word,
   timerArmed: word,
   /** The next on the list of arrivals that it is on (arrivals.ts). */
@@ -101,9 +102,7 @@ export const TaskRecord: Layout<
   rcu: words(RcuNode.words),
   /** UTF-8, zero-padded. */
   name: words(8),
-  /**
-   * Its lock owner record, of a higher layer; 0: it never took a lock. Written by the task.
-   */
+  /** Its lock owner record, of a higher layer; 0: it never took a lock. Written by the task. */
   owner: word,
 })
 

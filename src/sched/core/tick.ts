@@ -10,11 +10,11 @@ import type { Scheduler } from './scheduler.ts'
 
 /**
  * The tick: the machine raises `needResched` at the moment that is armed here. It is armed only while the
- * running task shares its CPU with an equal, or a timer is due; so a CPU with one task, or with FIFO tasks
- * proper, has no ticks. The run queue's lock is held: whoever enqueues on a CPU arms its tick for it.
+ * running task shares its CPU with an equal, or a timer is due; so a CPU with one task, or with plain FIFO
+ * tasks, has no ticks. The run queue's lock is held: a thread that enqueues on a CPU arms its tick.
  */
 
-/** When the slice of the current entity ends, or Infinity: it has no equals waiting, or no slices at all. */
+/** When the slice of the current entity ends; Infinity: no equal task waits, or it has no slices. */
 function sliceEnd(s: Scheduler, queue: number): number {
   const { i32, f64 } = s
   const current = i32[queue + RunQueue.current]
@@ -30,8 +30,8 @@ function sliceEnd(s: Scheduler, queue: number): number {
 }
 
 /**
- * Arms the tick for what runs on this queue, if it needs one. A tick that is armed already and comes earlier
- * is left: it finds nothing to do, and this is called again.
+ * Arms the tick for the current entity of this queue, if it needs one. An armed tick that is due earlier
+ * stays: it will find nothing to do, and arm the next one.
  */
 export function armTick(s: Scheduler, queue: number): void {
   const { i32, f64 } = s
@@ -49,7 +49,7 @@ export function armTick(s: Scheduler, queue: number): void {
   armSlice(i32, s.machine, cpuRecord(s.machine, i32[queue + RunQueue.cpu]), end)
 }
 
-/** This CPU was interrupted: the tick that was armed may have come. */
+/** This CPU was interrupted: the armed tick may have fired. */
 export function tickFired(s: Scheduler, queue: number): void {
   const { f64 } = s
   const armed = f64[(queue + RunQueue.tickAt) >> 1]

@@ -7,36 +7,36 @@ import { isSleeping, TaskRecord, SLEEP_TIMED_OUT, WAKE_ANY } from './taskrecord.
 import { isCurrent, schedulerWakeup, wakeSelf } from './wakeup.ts'
 
 /**
- * Sleeps that end at a time. Each CPU has a deadline queue; a sleeper puts its timer on that of the CPU it
- * runs on, and that CPU lets it expire, at a tick or out of a halt.
+ * Sleeps that end at a time. Each CPU has a deadline queue. A sleeper puts its timer on the queue of the CPU
+ * it runs on, and that CPU expires it, at a tick or after a halt.
  *
  * A timer that fires late must not end the task's next sleep:
  *
  *   the CPU of the timer                       the task
  *   --------------------                       --------
  *   timer lock; takes the timer off;
- *   (A) notes how many sleeps the task
+ *   (A) reads how many sleeps the task
  *       has had; unlock
- *                                              is woken by someone else; (B) cancels: sleeps + 1; sleeps again
+ *                                              another waker wakes it; (B) cancels: sleeps + 1; sleeps again
  *   pi lock; (C) the task is asleep;
  *   (D) sleeps is not what (A) saw:
  *   it leaves the task alone
  *
- * (C) comes before (D). Asleep at (C) in the sleep that the timer was for, the task stays so: waking it takes
- * the pi lock. Asleep at (C) in a later one, it has been at (B), and (D) sees that. With (D) first, the task
- * could be awake and not yet at (B) there, and asleep again when the wakeup looks at its state.
+ * (C) comes before (D). If the task is still in the sleep that the timer was for at (C), it stays in it,
+ * because a wakeup takes the pi lock. If it is in a later sleep, it has passed (B), and (D) sees that. With
+ * (D) first, the task could be awake and before (B) at (D), and asleep again when the wakeup reads its state.
  *
  * `timerArmed` and `timerCpu` say which queue a timer is on; the lock of the CPU in `timerCpu` guards both,
- * and the node. Who holds another timer lock reads them in the order that makes them exact, and writes to no
- * node that is not on its own queue:
+ * and the node. A thread that holds another timer lock reads them in the order that makes them exact, and
+ * writes to no node that is not on its own queue:
  *
- *   who holds the lock of Q's timers           the task, on CPU P
+ *   holder of the lock of Q's timers           the task, on CPU P
  *   --------------------------------           ------------------
  *                                              timer lock of P
  *   (G) timerArmed: 1                          (E) timerCpu = P
- *   (H) timerCpu: P, it is none of Q's         puts the timer on its queue; (F) timerArmed = 1; unlock
+ *   (H) timerCpu: P, so it is not Q's          puts the timer on its queue; (F) timerArmed = 1; unlock
  *
- * (E) before (F) and (G) before (H): one that is seen armed and still has Q as its CPU is Q's, and cannot
+ * (E) before (F) and (G) before (H): a timer that is seen armed and still has Q as its CPU is Q's, and cannot
  * leave Q without its lock.
  */
 
@@ -55,9 +55,7 @@ export function armTimer(s: Scheduler, task: number, deadline: number): void {
   if (deadline < s.nextTimer) s.nextTimer = deadline
 }
 
-/**
- * Takes the task's timer off, if it has not fired. By the task itself, after its sleep, wherever it runs now.
- */
+/** Cancels the task's timer, if it has not fired. Called by the task itself, after its sleep, on any CPU. */
 export function cancelTimer(s: Scheduler, task: number): void {
   const { i32, thread } = s
   for (;;) {
@@ -70,7 +68,7 @@ export function cancelTimer(s: Scheduler, task: number): void {
       const armed = Atomics.exchange(i32, task + TaskRecord.timerArmed, 0) !== 0
       if (armed && s.timers[cpu].isQueued(task + TaskRecord.timer))
         s.timers[cpu].remove(task + TaskRecord.timer)
-      // Another CPU learns it when it wakes for nothing.
+      // Another CPU finds out when it wakes up without a timer that is due.
       if (cpu === s.cpu) s.nextTimer = s.timers[cpu].next()
     }
     release(thread, lock)
@@ -123,15 +121,15 @@ export function isArmedOn({ i32 }: Scheduler, task: number, cpu: number): boolea
  *
  *   CPU 1, adopts                              CPU 2
  *   -------------                              -----
- *   timer lock of the one that has gone;
+ *   timer lock of the CPU that has gone;
  *   takes the timer off; timerCpu = 1; unlock
- *                                              wakes the sleeper, runs it; it cancels its timer, which is CPU 1's,
+ *                                              wakes the sleeper, runs it; it cancels its timer of CPU 1,
  *                                              and sleeps again, with a timer on the queue of CPU 2
  *   own timer lock; (I) the timer is armed,
  *   but not here: leaves it alone
  *
- * Or, if a third CPU dies meanwhile with the timer lock of CPU 1, who puts these timers together again finds
- * it armed here, and at (I) it is on the queue already.
+ * Or, if a third CPU dies while it holds the timer lock of CPU 1, the recovering thread rebuilds these timers
+ * and finds it armed here. Then it is on the queue already at (I).
  */
 export function adoptTimers(s: Scheduler, gone: number): number {
   const { i32, thread } = s

@@ -5,7 +5,7 @@ const { channel, waitPriority, waitOrder } = TaskRecord
 
 /**
  * The wait tree: every task that sleeps on a channel, in order of channel, then priority, then arrival. One
- * tree, guarded by the sleep lock. A channel is any number but 0: a pointer to what is waited for.
+ * tree, guarded by the sleep lock. A channel is any integer but 0.
  */
 export class WaitTree extends IntrusiveTree {
   private readonly root: number
@@ -39,7 +39,7 @@ export class WaitTree extends IntrusiveTree {
     this.i32[task + channel] = 0
   }
 
-  /** Recovery: makes the tree hold exactly these tasks, whatever it and they were in the middle of. */
+  /** Recovery: makes the tree hold exactly these tasks, whatever state it and they are in. */
   rebuild(tasks: readonly number[]): void {
     const { i32, root, height } = this
     i32[root] = 0

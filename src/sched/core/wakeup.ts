@@ -8,7 +8,7 @@ import type { Scheduler } from './scheduler.ts'
 import { RUNNING, TaskRecord, WAKE_ANY, WAKENING, SLEEP_WOKEN } from './taskrecord.ts'
 
 /**
- * Wakeup: from asleep to a queue, exactly once, whatever else happens to the task meanwhile.
+ * Wakeup: moves a sleeping task to a queue, exactly once, whatever other threads do to the task.
  *
  *   1. pi lock                               one waker, stopper, booster of a task at a time
  *   2. (A) state: asleep -> WAKENING         compare-exchange; not asleep: nothing to do
@@ -27,8 +27,8 @@ import { RUNNING, TaskRecord, WAKE_ANY, WAKENING, SLEEP_WOKEN } from './taskreco
  *                               or RUNNING: returns   switches away
  *   enqueues
  *
- * The sleeper is on some wait queue, under that queue's lock, from before its state says asleep; so an event
- * that comes after finds it there, and one that came before was seen by the sleeper under the same lock.
+ * The sleeper is on some wait queue, under that queue's lock, before its state says asleep. So a later event
+ * finds it there, and the sleeper saw an earlier event under the same lock.
  *
  * The design claims the state, (A), after the wait for onCpu. Then this can happen, and does in a check:
  *
@@ -39,26 +39,25 @@ import { RUNNING, TaskRecord, WAKE_ANY, WAKENING, SLEEP_WOKEN } from './taskreco
  *   picked again: onCpu = 1, onRq = 0
  *   state = INTERRUPTIBLE, still on CPU 0     asleep -> WAKENING succeeds; onRq = 1: enqueued while on a CPU
  *
- * Claimed first, the task cannot move: it is on its way out, or out, until the waker stores RUNNING. It also
- * means that onRq and onCpu are read only while nobody writes them but the switch that (C) waits for.
+ * Claimed first, the task cannot move: it is leaving its CPU, or has left it, until the waker stores RUNNING.
+ * So onRq and onCpu are read only while no thread writes them except the switch that (C) waits for.
  *
  * The design warns of a task lock that the waker holds at (C) and the switch needs. There is no task lock
  * here: the words of a record are claimed by compare-exchange, or guarded by the pi lock or a run queue's.
  */
 
 /**
- * Wakes a task from whatever sleep it is in. Says whether this call did it. From any thread, holding no inner
- * lock.
+ * Wakes a task from any sleep. Returns whether this call did it. From any thread that holds no inner lock.
  */
 export function wakeupTask(s: Scheduler, task: number): boolean {
   return wakeup(s, task, WAKE_ANY)
 }
 
-/** Wakes a task if its state is one of `states` (WAKE_ bits), and tells it why. */
+/** Wakes a task if its state is one of `states` (WAKE_ bits). `reason`: what its sleep returns. */
 export function wakeup(s: Scheduler, task: number, states: number, reason: number = SLEEP_WOKEN): boolean {
   const { i32, thread } = s
   const se = i32[task + TaskRecord.entity]
-  // A self-wakeup takes no lock: a waker elsewhere may hold it, waiting for this very CPU to switch.
+  // A self-wakeup takes no lock: another waker may hold it while it waits for this CPU to switch.
   if (isCurrent(s, se)) return wakeSelf(s, task, states, reason)
   s.holdKicks()
   acquire(thread, se + Entity.piLock) // 1
@@ -70,8 +69,8 @@ export function wakeup(s: Scheduler, task: number, states: number, reason: numbe
 
 /**
  * As wakeup, for a caller that holds the task's pi lock, and no run queue lock.
- * `here`: the caller's own queue, where it goes if it may, and the caller has read the clock and switches
- * next; 0: one is selected.
+ * `here`: the caller's own queue, where the task goes if it may; the caller has read the clock and switches
+ * next. 0: selects a queue.
  */
 export function schedulerWakeup(
   s: Scheduler,
@@ -96,11 +95,11 @@ export function finishWakeup(s: Scheduler, task: number, se: number, here: numbe
   const { i32 } = s
   assert(Atomics.load(i32, se + Entity.onRq) === 0, 'a task that sleeps is on no queue') // (C) 3
   waitOffCpu(s, se)
-  // Before 4: a waker that dies in between leaves no task that runs and was never woken. Recovery takes that
-  // one for not started.
+  // Before 4: otherwise a waker that dies in between leaves a task that runs and was never woken, which
+  // recovery takes for a task that was not started.
   i32[se + Entity.woken]++
   const was = Atomics.compareExchange(i32, task + TaskRecord.state, WAKENING, RUNNING) // 4
-  assert(was === WAKENING, 'a claimed task is its waker’s alone')
+  assert(was === WAKENING, 'only the waker changes a claimed task')
   if (i32[task + TaskRecord.stopped] !== 0) return
   if (here === 0 && !s.turnsAreShort) s.readClock()
   i32[se + Entity.policy] |= POLICY_WOKEN
@@ -108,8 +107,8 @@ export function finishWakeup(s: Scheduler, task: number, se: number, here: numbe
 }
 
 /**
- * A wakeup from an interrupt on the CPU that runs the task, between its state saying asleep and its switch:
- * the state alone is set back, and the switch, when it re-reads it, keeps or puts the task back.
+ * A wakeup from an interrupt on the CPU that runs the task, after its state says asleep and before its
+ * switch: only the state is set back. The switch re-reads it, and keeps the task or puts it back.
  */
 export function wakeSelf(s: Scheduler, task: number, states: number, reason: number): boolean {
   const { i32 } = s
@@ -129,16 +128,15 @@ export function isCurrent(s: Scheduler, se: number): boolean {
  * (C) Waits until the switch away from this task has ended. For as long as it takes: a bounded wait would
  * leave a task that is RUNNING and nowhere. No run queue lock is held.
  *
- * Where CPUs share a core, the one that switches may have lost it to this very thread: after `thread.spins`
- * looks this one sleeps.
+ * Where CPUs share a core, this thread may have displaced the CPU that switches: after `thread.spins` reads
+ * it sleeps.
  *
- *   the switch                                 who waits
- *   ----------                                 ---------
+ *   the switch                                 waiter
+ *   ----------                                 ------
  *   (E) onCpu = 0                              (G) awaited++
  *   (H) awaited is not 0: notifies             sleeps while onCpu is 1
  *
- * (E) before (H), and (G) before the sleep: the switch sees who sleeps, or that one sees that there is
- * nothing to wait for.
+ * (E) before (H), and (G) before the sleep: the switch sees the waiter, or the waiter sees onCpu 0.
  */
 export function waitOffCpu(s: Scheduler, se: number): void {
   const { i32, thread } = s
@@ -156,7 +154,7 @@ export function waitOffCpu(s: Scheduler, se: number): void {
   }
   Atomics.add(i32, se + Entity.awaited, 1) // (G)
   while (Atomics.load(i32, se + Entity.onCpu) !== 0) {
-    // A thread that can see deaths looks, now and then, whether the CPU that should switch is alive.
+    // A thread that can see deaths checks from time to time whether the CPU that should switch is alive.
     if (rescuer === null) Atomics.wait(i32, se + Entity.onCpu, 1)
     else if (Atomics.wait(i32, se + Entity.onCpu, 1, STUCK_MS) === 'timed-out')
       rescuer.repairDead(Atomics.load(i32, se + Entity.cpu), 0)

@@ -12,17 +12,16 @@ import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 
 /**
- * The watchdog looks, now and then, for two things that should not last:
+ * The watchdog checks periodically for two states that should not last:
  *
  *   starved   a task has been runnable for `limit` and no CPU has run it
- *   stuck     a CPU has been asked to reschedule `limit` ago and has not: what it runs has no safepoints, or its event
- *             loop has the thread and does not give it back (`turning`): a callback that runs long, or microtasks that
- *             follow each other without end
+ *   stuck     a CPU was asked to reschedule `limit` ago and has not: its task has no safepoints, or its event
+ *             loop keeps the thread (`turning`): a long callback, or an endless chain of microtasks
  *
  * A policy (ext.ts) that starves one of its tasks, or has lost it, is ejected.
  *
- * It belongs to no CPU, so that a stuck one cannot hide itself: the thread that makes it calls `look`. A busy
- * CPU counts its interrupts (`heartbeat`); each look asks those that have not counted since the last one to
+ * It runs on no CPU, so that a stuck CPU cannot hide: the thread that makes it calls `look`. A busy CPU
+ * counts its interrupts (`heartbeat`); each call asks the CPUs that have not counted since the last call to
  * reschedule.
  */
 export type WatchdogReport =
@@ -36,11 +35,11 @@ export type WatchdogReport =
   | {
       readonly kind: 'stuck'
       readonly cpu: number
-      /** What the CPU runs; 0: nothing, its event loop has the thread. */
+      /** The task that the CPU runs; 0: none, its event loop has the thread. */
       readonly task: number
       readonly name: string
       readonly ms: number
-      /** The event loop has the thread: `task` is not to blame. */
+      /** The event loop has the thread: `task` is not the cause. */
       readonly turning: boolean
     }
 
@@ -56,7 +55,7 @@ export class Watchdog {
     for (let cpu = 0; cpu < s.cpus; cpu++) this.heartbeats.push({ count: -1, since: 0, asked: false })
   }
 
-  /** Looks at every CPU and every task. The same trouble is reported at each look for as long as it lasts. */
+  /** Checks every CPU and every task. Reports a state at each call for as long as it lasts. */
   look(): WatchdogReport[] {
     const reports: WatchdogReport[] = []
     const now = this.s.readClock()
@@ -73,7 +72,7 @@ export class Watchdog {
     const running = isOnline(this.s, cpu) ? this.runningOn(queue) : 0
     const record = cpuRecord(this.s.machine, cpu)
     const turning = Atomics.load(i32, record + CpuRecord.turning) !== 0
-    // An idle CPU owes an answer only once it was kicked: until then its event loop may take its time.
+    // An idle CPU must answer only after a kick: until then its event loop may keep the thread.
     const owes = running !== 0 || (turning && Atomics.load(i32, record + CpuRecord.park) === KICKED)
     if (count !== seen.count || !owes) {
       seen.count = count
@@ -82,7 +81,7 @@ export class Watchdog {
       return
     }
     if (!seen.asked) {
-      // From here on the time counts: the CPU has something to answer.
+      // The time counts from here on: the CPU has something to answer.
       seen.asked = true
       seen.since = now
       Atomics.store(i32, record + CpuRecord.needResched, 1)
@@ -111,7 +110,7 @@ export class Watchdog {
       const cpu = Atomics.load(i32, se + Entity.cpu)
       const queue = this.s.queueOf(cpu)
       acquire(thread, queue + RunQueue.lock)
-      // Looked at again under the lock that guards it: it may have moved, or run, or gone.
+      // Read again under the lock that guards it: it may have moved, run or ended.
       const waits = Atomics.load(i32, se + Entity.onRq) === 1 && Atomics.load(i32, se + Entity.cpu) === cpu
       const ms = waits ? now - f64[(se + Entity.execStart) >> 1] : 0
       const task = i32[se + Entity.task]
@@ -125,9 +124,9 @@ export class Watchdog {
 }
 
 /**
- * Whether a policy is to blame for a task that waits: HELD, QUEUED or LOCAL says what it has done with the
- * task; 0: it has not been told of it, or what the CPU runs outranks the policy's tasks. The run queue is
- * locked.
+ * Whether a policy is the cause that a task waits: HELD, QUEUED or LOCAL says what it has done with the task;
+ * 0: the policy does not know of the task, or the CPU runs a task that outranks the policy's. The run queue
+ * is locked.
  */
 function blamesPolicy(s: Scheduler, queue: number, se: number): number {
   const { i32 } = s
