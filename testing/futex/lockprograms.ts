@@ -42,7 +42,7 @@ interface Steps {
   lockFast(owner: LockOwner): number
   take(owner: LockOwner, waited: boolean): number
   prepareWait(who: WaiterOptions, expected: number, deadline: number): Prepared
-  settle(owner: LockOwner, result: number): number
+  finish(owner: LockOwner, result: number): number
 }
 
 const WAIT_BELOW = -0x1_0000
@@ -60,14 +60,14 @@ export function asleep(
   assert(steps.lockFast(owner) === 1, 'another thread holds it')
   if ((mutex.kind & PI) !== 0) {
     const prepared = lockPi(fx.context, who, mutex.word, true, deadline, false) as PreparedWait
-    return () => steps.settle(owner, fx.blockFor(prepared))
+    return () => steps.finish(owner, fx.blockFor(prepared))
   }
   const first = steps.prepareWait(who, steps.take(owner, false), deadline) as PreparedWait
   return () => {
     let slept = fx.blockFor(first)
     for (;;) {
       const result = slept === 0 || slept === -EAGAIN ? steps.take(owner, true) : slept
-      if (result >= WAIT_BELOW) return steps.settle(owner, result)
+      if (result >= WAIT_BELOW) return steps.finish(owner, result)
       const prepared = steps.prepareWait(who, result, deadline)
       slept = typeof prepared === 'number' ? prepared : fx.blockFor(prepared)
     }
