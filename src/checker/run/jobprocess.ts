@@ -27,8 +27,13 @@ process.on('disconnect', () => process.exit())
 process.on('message', (message: ToProcess) => {
   if (message.kind === 'stop') {
     if (runner !== undefined) runner.interrupted.now = true
-  } else void run(message).then(answer => process.send?.(answer))
+  } else void run(message).then(tell)
 })
+
+function tell(message: FromProcess): void {
+  // The other process may have ended: then this one gets a `disconnect` too.
+  process.send?.(message, () => undefined)
+}
 
 async function run({
   file,
@@ -42,7 +47,7 @@ async function run({
   runner = new CheckRunner(options, { ...output, live: false }, () => result => {
     if (result === undefined || performance.now() - last < PROGRESS_MS) return
     last = performance.now()
-    process.send?.({ kind: 'progress', fraction: result.fraction } satisfies FromProcess)
+    tell({ kind: 'progress', fraction: result.fraction })
   })
   try {
     const check = (await loadChecks(file))[index]
