@@ -26,12 +26,16 @@ export interface BootedKernel {
 
 /** Creates the arena and the machine. `onKick` is called after each kick of a CPU by this thread. */
 export async function makeKernel(options: KernelOptions, onKick: () => void): Promise<BootedKernel> {
-  const drawn = drawKernel(options)
-  return assembleKernel(drawn, await makeMachine(drawn.arena, drawn.plan, options, drawn.data), onKick)
+  const planned = planKernel(options)
+  return assembleKernel(
+    planned,
+    await makeMachine(planned.arena, planned.plan, options, planned.data),
+    onKick,
+  )
 }
 
 /** A kernel with an arena but without a machine. */
-export interface DrawnKernel {
+export interface PlannedKernel {
   readonly settings: BootSettings
   readonly arena: Arena
   readonly plan: KernelPlan
@@ -39,7 +43,7 @@ export interface DrawnKernel {
 }
 
 /** Checks the options and creates the arena. */
-export function drawKernel(options: KernelOptions): DrawnKernel {
+export function planKernel(options: KernelOptions): PlannedKernel {
   const settings = bootSettings(options, coreCount)
   checkPlatform()
   const { cpus, tasks, heap, slice } = settings
@@ -53,7 +57,7 @@ export function drawKernel(options: KernelOptions): DrawnKernel {
     handoff: handoffKnobs(options),
   }
   const { arena, kernel: plan } = createArena(sizes)
-  const data: DrawnKernel['data'] = {
+  const data: PlannedKernel['data'] = {
     sizes,
     slice,
     space: 0,
@@ -69,7 +73,7 @@ export function drawKernel(options: KernelOptions): DrawnKernel {
 
 /** Joins the kernel to its machine, whose CPUs are not started yet. */
 export function assembleKernel(
-  { settings, arena, plan, data }: DrawnKernel,
+  { settings, arena, plan, data }: PlannedKernel,
   machine: KernelMachine,
   onKick: () => void,
 ): BootedKernel {

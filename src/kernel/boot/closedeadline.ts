@@ -5,7 +5,7 @@ import type { CloseSettings } from './close.ts'
  * Until when a closing kernel lets its tasks end by themselves. `close` may be called several times: the call
  * that allows the least time decides.
  */
-export class CloseUrge {
+export class CloseDeadline {
   /** Resolves when the time is over. */
   readonly over: Promise<void>
   /** Why the tasks are killed, if the aborting call gave a reason. */
@@ -19,7 +19,7 @@ export class CloseUrge {
   }
 
   /** Applies another call of `close`. */
-  hasten({ aborts, reason, deadline }: CloseSettings): void {
+  apply({ aborts, reason, deadline }: CloseSettings): void {
     const wait = aborts ? 0 : deadline
     const due = performance.now() + wait
     if (aborts) this.reason ??= reason

@@ -31,8 +31,8 @@ export interface CpuSetListener {
 }
 
 /** Milliseconds between two polls of idle CPUs, at most; several polls fall into the idle time of a CPU. */
-const LOOK_MS_MAX = 250
-const LOOK_MS_MIN = 5
+const POLL_MS_MAX = 250
+const POLL_MS_MIN = 5
 
 export class CpuSet {
   private readonly view: KernelView
@@ -187,12 +187,12 @@ export class CpuSet {
   /** Polls while there are more CPUs than the minimum, or tasks that spawn others. */
   private watch(): void {
     if (!this.isElastic || this.timer !== undefined || this.isClosed) return
-    const period = Math.max(LOOK_MS_MIN, Math.min(LOOK_MS_MAX, this.idle / 4))
-    this.timer = setInterval(() => this.look(), period)
+    const period = Math.max(POLL_MS_MIN, Math.min(POLL_MS_MAX, this.idle / 4))
+    this.timer = setInterval(() => this.poll(), period)
     ;(this.timer as { unref?(): void }).unref?.()
   }
 
-  private look(): void {
+  private poll(): void {
     if (this.count < this.max && this.isWanted()) this.grow()
     if (this.idle !== Infinity) this.retireIdle()
     if (this.count > this.min || activeJobs(this.view) > 0) return

@@ -5,13 +5,13 @@ import { Watchdog } from '../../sched/core/watchdog.ts'
 import { Counters } from './counters.ts'
 import { type Deadlock, takeDeadlocks } from '../recovery/deadlock.ts'
 import { LOAD_MODULE } from '../spawn/functions.ts'
-import { ASYNC, JOB_EVICTING, Job, NOT_KILLED, OUTCOME_PENDING } from '../spawn/job.ts'
+import { JOB_ASYNC, JOB_EVICTING, Job, NOT_KILLED, OUTCOME_PENDING } from '../spawn/job.ts'
 import type { StuckTask } from './kernelevents.ts'
 import type { BootSettings } from './options.ts'
 import type { KernelView } from './view.ts'
 
-/** The kernel's side of the watchdog. */
-export interface Household {
+/** The kernel's side of the monitor. */
+export interface MonitoredKernel {
   nameOf(job: number): string
   evict(cpu: number): void
   /**
@@ -25,7 +25,7 @@ export interface Household {
 }
 
 /** The grace period of a killed job. */
-interface Grace {
+interface GracePeriod {
   readonly handle: Handle
   end: number
   /** How often its task had been given a CPU when the grace period began. */
@@ -35,43 +35,43 @@ interface Grace {
 }
 
 /** A count of turns that no task has: the job gets no extra time for waiting. */
-const NO_EXCUSE = -2
+const NO_TURNS = -2
 
-const LOOK_MS_MIN = 5
-const LOOK_MS_MAX = 250
+const POLL_MS_MIN = 5
+const POLL_MS_MAX = 250
 
 /**
- * The watchdog: the booting thread polls for killed tasks that outlive their grace period, for CPUs stuck in
+ * The monitor: the booting thread polls for killed tasks that outlive their grace period, for CPUs stuck in
  * code without safepoints, and for deadlocks. The count of kills shows a kill by any thread.
  */
-export class Housekeeping {
+export class KernelMonitor {
   private readonly view: KernelView
-  private readonly household: Household
+  private readonly kernel: MonitoredKernel
   private readonly grace: number
   private readonly watchdog: Watchdog | null
   private readonly evictsStuck: boolean
   private readonly period: number
-  private readonly graces = new Map<number, Grace>()
+  private readonly graces = new Map<number, GracePeriod>()
   private kills = 0
   private deadlocks = 0
   private timer: ReturnType<typeof setInterval> | undefined
   private readonly told = new Set<string>()
 
-  constructor(view: KernelView, settings: BootSettings, household: Household) {
+  constructor(view: KernelView, settings: BootSettings, kernel: MonitoredKernel) {
     this.view = view
-    this.household = household
+    this.kernel = kernel
     this.grace = settings.grace
     const { watchdog } = settings
     this.watchdog = watchdog === null ? null : new Watchdog(view.s, watchdog.limit)
     this.evictsStuck = watchdog?.evict ?? false
     const wanted = Math.min(settings.grace / 4, (watchdog?.limit ?? Infinity) / 4)
-    this.period = Math.min(LOOK_MS_MAX, Math.max(LOOK_MS_MIN, wanted))
+    this.period = Math.min(POLL_MS_MAX, Math.max(POLL_MS_MIN, wanted))
   }
 
   /** Tasks run from now on. */
   start(): void {
     if (this.timer !== undefined) return
-    this.timer = setInterval(() => this.look(), this.period)
+    this.timer = setInterval(() => this.poll(), this.period)
     // The tasks themselves keep the program alive.
     ;(this.timer as { unref?(): void }).unref?.()
   }
@@ -81,25 +81,25 @@ export class Housekeeping {
     clearInterval(this.timer)
     this.timer = undefined
     // The last task may have left a report as it ended.
-    this.lookForDeadlocks()
+    this.takeDeadlocks()
   }
 
-  look(): void {
+  poll(): void {
     const { s, thread } = this.view
-    if (this.household.isFaulty()) return
+    if (this.kernel.isFaulty()) return
     s.rcu.runCallbacks(thread)
     this.lookForKills()
     this.lookAtGraces()
     this.lookAtCpus()
-    this.lookForDeadlocks()
+    this.takeDeadlocks()
   }
 
-  lookForDeadlocks(): void {
+  takeDeadlocks(): void {
     const { i32, plan } = this.view
     const deadlocks = Atomics.load(i32, plan.counters.start + Counters.deadlocks)
     if (deadlocks === this.deadlocks) return
     this.deadlocks = deadlocks
-    for (const deadlock of takeDeadlocks(this.view)) this.household.deadlock(deadlock)
+    for (const deadlock of takeDeadlocks(this.view)) this.kernel.deadlock(deadlock)
   }
 
   private lookForKills(): void {
@@ -123,7 +123,7 @@ export class Housekeeping {
     const { jobs, i32, s } = this.view
     const handle = jobs.tryHandleOf(i32, job)
     if (handle === 0) return
-    this.graces.set(job, { handle, end: s.now() + ms, turns: NO_EXCUSE, waited: false })
+    this.graces.set(job, { handle, end: s.now() + ms, turns: NO_TURNS, waited: false })
     if (ms === 0) this.lookAtGraces()
     else if (ms < this.period) setTimeout(() => this.lookAtGraces(), ms)
   }
@@ -147,7 +147,7 @@ export class Housekeeping {
         }
         this.graces.delete(job)
         Atomics.or(i32, job + Job.control, JOB_EVICTING)
-        this.household.evict(cpu - 1)
+        this.kernel.evict(cpu - 1)
       }
     }
   }
@@ -161,7 +161,7 @@ export class Housekeeping {
   }
 
   /** Whether the job's task has been runnable since the period began, while other tasks had the CPU. */
-  private waitsForTurn(job: number, { turns }: Grace): boolean {
+  private waitsForTurn(job: number, { turns }: GracePeriod): boolean {
     const { i32 } = this.view
     let waits = false
     this.view.withTask(job, task => {
@@ -185,12 +185,12 @@ export class Housekeeping {
         if (this.told.has(key)) continue
         this.told.add(key)
         const where = turning ? 'event loop' : 'task'
-        const name = this.household.nameOf(job)
+        const name = this.kernel.nameOf(job)
         const evict = (): void => {
           Atomics.or(this.view.i32, job + Job.control, JOB_EVICTING)
-          this.household.evict(cpu)
+          this.kernel.evict(cpu)
         }
-        const reported = this.household.stuck({ name, id, cpu, where, ms }, this.evictsStuck ? evict : null)
+        const reported = this.kernel.stuck({ name, id, cpu, where, ms }, this.evictsStuck ? evict : null)
         // The CPU has just answered. If the task keeps it again, it loses it after all.
         void reported.then(evicted => this.evictsStuck && !evicted && this.told.delete(key))
       }
@@ -204,7 +204,7 @@ export class Housekeeping {
     for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
       const isThere = Atomics.load(i32, job + Job.cpu) === cpu + 1 && i32[job + Job.number] !== 0
       if (!isThere || Atomics.load(i32, job + Job.outcome) !== OUTCOME_PENDING) continue
-      if ((Atomics.load(i32, job + Job.control) & ASYNC) !== 0) found.push(job)
+      if ((Atomics.load(i32, job + Job.control) & JOB_ASYNC) !== 0) found.push(job)
     }
     return found
   }

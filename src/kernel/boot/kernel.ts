@@ -15,8 +15,8 @@ import {
   assembleKernel,
   type BootedKernel,
   codeSource,
-  drawKernel,
-  type DrawnKernel,
+  planKernel,
+  type PlannedKernel,
   makeKernel,
   startCpus,
 } from './boot.ts'
@@ -38,18 +38,18 @@ import {
   TaskKilledError,
   ThreadLeftError,
 } from '../join/errors.ts'
-import { type ExportedFunction, importModule, LOAD_MODULE, tellModule } from '../spawn/functions.ts'
+import { type ExportedFunction, importModule, LOAD_MODULE, warnOfModule } from '../spawn/functions.ts'
 import { runBootHooks } from './hooks.ts'
-import { Housekeeping } from './housekeeping.ts'
+import { KernelMonitor } from './housekeeping.ts'
 import {
-  ARGS_MAILED,
+  JOB_ARGS_MAILED,
   JOB_BOOTER,
   JOB_DETACHED,
   Job,
   OUTCOME_PENDING,
-  POSTED,
+  JOB_POSTED,
   JOB_RESTARTABLE,
-  RESULT_MAILED,
+  JOB_RESULT_MAILED,
 } from '../spawn/job.ts'
 import { type KernelEvents, KernelListeners, type StuckTask, warn } from './kernelevents.ts'
 import { BOOTING_THREAD } from './layout.ts'
@@ -79,7 +79,7 @@ import { TaskScope } from '../scope/scope.ts'
 import { type JobSpec, spawnJob } from '../spawn/spawn.ts'
 import { KernelSummary } from './summary.ts'
 import { Task } from '../join/task.ts'
-import { CloseUrge } from './closedeadline.ts'
+import { CloseDeadline } from './closedeadline.ts'
 import type { KernelView } from './view.ts'
 
 const noOptions: SpawnOptions = {}
@@ -110,10 +110,10 @@ export class Kernel {
   private readonly imported = new Map<string, Promise<Record<string, FunctionReference>>>()
   private readonly functionNames = new Map<number, string>()
   private readonly listeners = new KernelListeners()
-  private readonly housekeeping: Housekeeping
+  private readonly monitor: KernelMonitor
   private roomWaiters: (() => void)[] = []
   private closing: Promise<void> | null = null
-  private readonly urge = new CloseUrge()
+  private readonly closeDeadline = new CloseDeadline()
   /** CPUs whose threads did not end when the kernel closed. */
   private readonly left = new Set<number>()
   private undoHooks: () => void = () => undefined
@@ -135,7 +135,7 @@ export class Kernel {
     const { machine, settings, view } = booted
     this.booted = booted
     this.restarts = new Restarts(cpu => endedBy(view, cpu))
-    this.housekeeping = new Housekeeping(view, settings, {
+    this.monitor = new KernelMonitor(view, settings, {
       nameOf: job => this.nameOf(job),
       evict: cpu => void machine.terminate(cpu),
       stuck: (report, evict) => this.reportStuck(report, evict),
@@ -145,15 +145,15 @@ export class Kernel {
     this.mail = new BooterMail(view, machine)
     view.booter = {
       mail: this.mail,
-      limitGrace: (job, ms) => this.housekeeping.limitGrace(job, ms),
+      limitGrace: (job, ms) => this.monitor.limitGrace(job, ms),
       reportDeadlock: deadlock => this.reportDeadlock(deadlock),
     }
     this.collector = new Collector(view, this.mail, {
       collected: () => this.madeRoom(),
       failed: failure => this.reportFailure(failure),
       nameOf: job => this.nameOf(job),
-      busy: () => this.housekeeping.start(),
-      idle: () => this.housekeeping.stop(),
+      busy: () => this.monitor.start(),
+      idle: () => this.monitor.stop(),
     })
     this.modules = new ModuleTable(view.i32, view.plan.moduleTable)
     this.cpuSet = new CpuSet(
@@ -163,10 +163,10 @@ export class Kernel {
       {
         online: cpu => {
           this.restarts.isReady(cpu)
-          this.listeners.tell('online', { cpu })
+          this.listeners.emit('online', { cpu })
           this.admission?.admit()
         },
-        offline: cpu => void this.listeners.tell('offline', { cpu }),
+        offline: cpu => void this.listeners.emit('offline', { cpu }),
       },
     )
     this.admission =
@@ -207,20 +207,20 @@ export class Kernel {
    */
   static bootNow(
     asked: KernelOptions,
-    make: (drawn: DrawnKernel, options: KernelOptions) => KernelMachine,
+    make: (planned: PlannedKernel, options: KernelOptions) => KernelMachine,
     startsCpus = true,
   ): Kernel {
     const options = withRunDefaults(asked)
-    const drawn = drawKernel(options)
+    const planned = planKernel(options)
     const kernel = new Kernel(
-      assembleKernel(drawn, make(drawn, options), () => undefined),
+      assembleKernel(planned, make(planned, options), () => undefined),
       { call: () => undefined },
     )
     const launch = launchOf(kernel.booted.view)
     launch?.hold()
     kernel.attach(options)
     if (!startsCpus) kernel.cpuSet.takeOver()
-    else for (let cpu = 0; cpu < drawn.settings.minCpus; cpu++) void kernel.cpuSet.start(cpu)
+    else for (let cpu = 0; cpu < planned.settings.minCpus; cpu++) void kernel.cpuSet.start(cpu)
     kernel.launch = launch
     void launch?.continue()
     return kernel
@@ -232,13 +232,13 @@ export class Kernel {
     enterKernel(view)
     machine.onMessage?.((cpu, message) => {
       if (isMail(message)) this.mail.receive(message.heddleMail as ToBooter)
-      else this.listeners.tell('message', { cpu, message })
+      else this.listeners.emit('message', { cpu, message })
     })
     machine.onDeath(death => this.died(death))
     if (machine.isGone !== undefined) {
       view.thread.rescuer = {
         repairDead: rescuer(view, machine),
-        serveWhileBlocked: () => this.seeToOthers(),
+        serveWhileBlocked: () => this.serveWhileBlocked(),
       }
     }
     this.undoHooks = runBootHooks(this, view, {
@@ -368,7 +368,7 @@ export class Kernel {
    * CPUs go. Resolves when nothing of it is left.
    */
   close(options: CloseOptions = {}): Promise<void> {
-    this.urge.hasten(closeSettings(options))
+    this.closeDeadline.apply(closeSettings(options))
     this.closing ??= this.shutDown()
     return this.closing
   }
@@ -396,15 +396,15 @@ export class Kernel {
    *   4  a thread that does not end is reported, and left
    */
   private async shutDown(): Promise<void> {
-    const { urge } = this
+    const { closeDeadline } = this
     const drained = this.collector.drained()
-    const isDrained = await Promise.race([drained.then(() => true), urge.over.then(() => false)])
-    urge.stop()
+    const isDrained = await Promise.race([drained.then(() => true), closeDeadline.over.then(() => false)])
+    closeDeadline.stop()
     if (!isDrained && !(await this.killUntil(drained))) {
       await this.terminateAll()
       this.collector.abandon((name, started) => {
         const how = started ? 'evicted' : 'unstarted'
-        return new TaskKilledError(name, how, urge.reason, 'was killed because its kernel closed')
+        return new TaskKilledError(name, how, closeDeadline.reason, 'was killed because its kernel closed')
       })
     }
     if (this.launch !== null) await endsWithin(this.launch.end(), STOP_MS)
@@ -414,7 +414,7 @@ export class Kernel {
   private async tearDown(terminates: boolean): Promise<void> {
     const { view } = this.booted
     this.undoHooks()
-    this.housekeeping.stop()
+    this.monitor.stop()
     this.driver?.close()
     this.collector.close()
     this.isEnding = true
@@ -434,7 +434,7 @@ export class Kernel {
     while (this.collector.isBusy) {
       if (performance.now() >= end && this.driver === null) return false
       try {
-        killAll(view, this.urge.reason)
+        killAll(view, this.closeDeadline.reason)
         this.admission?.open()
       } catch (error) {
         this.tellFault(new RecoveryError(-1, error))
@@ -467,12 +467,12 @@ export class Kernel {
   }
 
   /** This thread blocks: what others need of it all the same. */
-  private seeToOthers(): void {
+  private serveWhileBlocked(): void {
     const { published } = this.booted.view.codec
     if (published.isAsked) published.serve()
     this.releaseUntold()
     this.isBlocked = true
-    this.housekeeping.lookForDeadlocks()
+    this.monitor.takeDeadlocks()
     this.isBlocked = false
   }
 
@@ -509,7 +509,7 @@ export class Kernel {
     const { machine, view } = this.booted
     this.collector.deaths.set(death.cpu, death)
     if (this.broken instanceof KernelFaultError) {
-      this.listeners.tell('death', death)
+      this.listeners.emit('death', death)
       return
     }
     let recovery: Recovery
@@ -519,7 +519,7 @@ export class Kernel {
       this.given.add(death.cpu)
       this.cpuSet.giveUp(death.cpu)
       this.tellFault(new RecoveryError(death.cpu, error))
-      this.listeners.tell('death', death)
+      this.listeners.emit('death', death)
       return
     }
     this.released.delete(death.cpu)
@@ -530,7 +530,7 @@ export class Kernel {
     // What was lost with both ends of it ended without anyone being told.
     view.completions.interrupt()
     const isWanted = this.cpuSet.died(death.cpu)
-    this.listeners.tell('death', death)
+    this.listeners.emit('death', death)
     const wait = this.restarts.died(death, recovery.lost + recovery.crashed)
     if (wait === Infinity) this.giveUp(death)
     else if (isWanted) void this.replace(death.cpu, wait)
@@ -542,13 +542,13 @@ export class Kernel {
     for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
       const control = Atomics.load(i32, job + Job.control)
       if (Atomics.load(i32, job + Job.cpu) !== dead + 1) continue
-      if ((control & RESULT_MAILED) !== 0) this.mail.loseResult(i32[job + Job.number])
-      if ((control & POSTED) !== 0 && Atomics.load(i32, job + Job.outcome) !== OUTCOME_PENDING)
+      if ((control & JOB_RESULT_MAILED) !== 0) this.mail.loseResult(i32[job + Job.number])
+      if ((control & JOB_POSTED) !== 0 && Atomics.load(i32, job + Job.outcome) !== OUTCOME_PENDING)
         this.mail.heardAll(i32[job + Job.number])
     }
   }
 
-  private sendLent(word: number): void {
+  private sendPublished(word: number): void {
     const published = this.booted.view.codec.publishedIn(word)
     if (published.length === 0 || this.booted.machine.post === undefined) return
     for (const cpu of this.cpuSet.coming()) this.mail.sendLent(cpu, published)
@@ -585,7 +585,7 @@ export class Kernel {
     // One that dies again is told so, and started again from there.
     if (!(await this.cpuSet.start(cpu))) return
     this.driver?.kick()
-    this.listeners.tell('restart', { cpu })
+    this.listeners.emit('restart', { cpu })
   }
 
   /** A CPU is not started again. If it was the last, nothing will ever run. */
@@ -625,7 +625,7 @@ export class Kernel {
   }
 
   private tellFault(error: KernelEvents['error']): void {
-    if (!this.listeners.tell('error', error)) warn(error.message, error.code)
+    if (!this.listeners.emit('error', error)) warn(error.message, error.code)
   }
 
   /** Somebody writes a trace: tasks tell their names. */
@@ -653,14 +653,14 @@ export class Kernel {
     try {
       if (transfer === undefined || onlyBuffers(transfer)) {
         word = view.codec.encodeList(args, 'args', transfer)
-        if (word > 0 && this.cpuSet.isAnyComing) this.sendLent(word)
+        if (word > 0 && this.cpuSet.isAnyComing) this.sendPublished(word)
       } else {
         if (restartable)
           throw new TypeError('restartable: what is transferred cannot be given a second time; leave it out')
         const cpu = this.cpuForMail(options.affinity)
         mailed = { id: this.mail.sendArgs(cpu, args, transfer), cpu }
         word = view.codec.encode(mailed, 'args')
-        control |= ARGS_MAILED
+        control |= JOB_ARGS_MAILED
         options = { ...options, affinity: [cpu] }
       }
       const spec: JobSpec = {
@@ -717,7 +717,7 @@ export class Kernel {
     try {
       const functions = (await Promise.all(loads)) as (readonly ExportedFunction[])[]
       for (const { name, number } of functions[0]) this.functionNames.set(number, name)
-      tellModule(url, functions[0], loaderUrl())
+      warnOfModule(url, functions[0], loaderUrl())
       return moduleView(this, url, functions[0])
     } catch (error) {
       throw new Error(`kernel.import: cannot load ${url}: ${describe(error)}`, { cause: error })
@@ -726,11 +726,11 @@ export class Kernel {
 
   private reportFailure(failure: UnjoinedFailure): void {
     // As a promise that nobody handles: the program decides, and ends if it does not.
-    if (!this.listeners.tell('failure', failure)) void Promise.reject(failure.error)
+    if (!this.listeners.emit('failure', failure)) void Promise.reject(failure.error)
   }
 
   private reportDeadlock(deadlock: Deadlock): void {
-    if (this.listeners.tell('deadlock', deadlock)) return
+    if (this.listeners.emit('deadlock', deadlock)) return
     // A warning is printed by the event loop, and this thread may be part of it, and blocked for good.
     if (this.isBlocked) console.error(deadlock.message)
     else warn(deadlock.message, 'HEDDLE_DEADLOCK')
@@ -748,7 +748,7 @@ export class Kernel {
     const stack = frames == null ? null : frames.join('\n')
     const evicted = evict !== null && Atomics.load(view.i32, heartbeat) === before
     if (evicted) evict()
-    this.listeners.tell('stuck', { ...report, evicted, stack })
+    this.listeners.emit('stuck', { ...report, evicted, stack })
     const how =
       where === 'task'
         ? 'without a safepoint'

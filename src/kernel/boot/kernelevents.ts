@@ -76,7 +76,7 @@ export class KernelListeners {
   }
 
   /** False: there is no listener. */
-  tell<K extends keyof KernelEvents>(event: K, about: KernelEvents[K]): boolean {
+  emit<K extends keyof KernelEvents>(event: K, about: KernelEvents[K]): boolean {
     for (const watcher of this.watchers.get(event) ?? []) call(watcher, about)
     const heard = this.listeners.get(event)
     if (heard === undefined || heard.size === 0) return false

@@ -60,7 +60,7 @@ export function policyAddress(policy: URL | string): string {
   )
 }
 
-const LOOK_MS = 20
+const POLL_MS = 20
 
 /** A policy that schedules a kernel's tasks, from `kernel.loadPolicy` until it is unloaded or ejected. */
 export class LoadedPolicy {
@@ -76,7 +76,7 @@ export class LoadedPolicy {
     this.name = name
     this.generation = generation
     this.ended = new Promise(resolve => {
-      this.timer = setInterval(() => this.look(resolve), LOOK_MS)
+      this.timer = setInterval(() => this.poll(resolve), POLL_MS)
       // The tasks themselves keep the program alive.
       ;(this.timer as { unref?(): void }).unref?.()
     })
@@ -115,7 +115,7 @@ export class LoadedPolicy {
     if (tasks === 'all') takeAllTasks(s)
     if (list !== null) {
       takeListedTasks(s, list)
-      giveListed(view, nameOf)
+      moveListed(view, nameOf)
     }
     return loaded
   }
@@ -172,7 +172,7 @@ export class LoadedPolicy {
     return task.job !== 0 && this.view.withTask(task.job, act)
   }
 
-  private look(resolve: (report: EjectReport) => void): void {
+  private poll(resolve: (report: EjectReport) => void): void {
     const { i32, s } = this.view
     const another = Atomics.load(i32, s.ext.record + ExtRecord.generation) !== this.generation
     const state = s.ext.state()
@@ -189,7 +189,7 @@ export class LoadedPolicy {
 }
 
 /** Moves the listed tasks that exist already. */
-function giveListed(view: KernelView, nameOf: (job: number) => string): void {
+function moveListed(view: KernelView, nameOf: (job: number) => string): void {
   const { i32, jobs, s } = view
   for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
     const handle = jobs.tryHandleOf(i32, job)

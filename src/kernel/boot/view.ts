@@ -110,7 +110,7 @@ export class KernelView {
    * Separates a task that is about to end from its job: the job keeps the task's figures, and from now on
    * neither refers to the other.
    */
-  partJob(task: number, job: number): void {
+  separateJob(task: number, job: number): void {
     const { i32, f64 } = this
     const se = i32[task + TaskRecord.entity]
     i32[job + Job.rank] = rankOf(i32[se + Entity.basePriority], i32[se + Entity.nice])

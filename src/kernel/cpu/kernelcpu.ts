@@ -39,7 +39,7 @@ import { CpuMail } from './cpumail.ts'
 import { type CapturedContext, enterContext } from './context.ts'
 import { type Ending, finishJob } from '../join/finish.ts'
 import { type TaskFunction, taskFunction } from '../spawn/functions.ts'
-import { ARGS_MAILED, ASYNC, Job, LOCAL_FUNCTION, NOT_KILLED } from '../spawn/job.ts'
+import { JOB_ARGS_MAILED, JOB_ASYNC, Job, LOCAL_FUNCTION, NOT_KILLED } from '../spawn/job.ts'
 import { JobCode } from '../spawn/jobcode.ts'
 import type { MailedArgs } from './mail.ts'
 import { beginsJob } from './mailwords.ts'
@@ -263,7 +263,7 @@ export class KernelCpu implements Runner {
     } catch (error) {
       return this.finish({ threw: true, value: error })
     }
-    return fn.inOneGo ? this.runInOneGo(fn, args) : this.start(fn, args)
+    return fn.neverSuspends ? this.runInOneGo(fn, args) : this.start(fn, args)
   }
 
   /** In a browser, what the job refers to may be on its way. */
@@ -275,7 +275,7 @@ export class KernelCpu implements Runner {
   /** Arguments that come as a message: a promise while they are on their way. */
   private mailedArgs(job: number): Promise<unknown> | null {
     const { codec, i32 } = this.view
-    if ((i32[job + Job.control] & ARGS_MAILED) === 0) return null
+    if ((i32[job + Job.control] & JOB_ARGS_MAILED) === 0) return null
     const { id, cpu } = codec.decode(i32[job + Job.args]) as MailedArgs
     return cpu === this.cpu.id ? this.mail.missing(id) : null
   }
@@ -311,7 +311,7 @@ export class KernelCpu implements Runner {
 
   private argumentsOf(job: number): readonly unknown[] {
     const args = this.code.takeArguments(job)
-    if ((this.view.i32[job + Job.control] & ARGS_MAILED) === 0) return args
+    if ((this.view.i32[job + Job.control] & JOB_ARGS_MAILED) === 0) return args
     const { id, cpu } = args as unknown as MailedArgs
     if (cpu !== this.cpu.id)
       throw new Error(`CPU ${cpu} died, and with it the objects that were transferred to the task`)
@@ -427,7 +427,7 @@ export class KernelCpu implements Runner {
     rare.settled = null
     this.bind(run.task)
     this.beginOutside()
-    Atomics.or(this.view.i32, run.job + Job.control, ASYNC)
+    Atomics.or(this.view.i32, run.job + Job.control, JOB_ASYNC)
     const settle = (threw: boolean, value: unknown): void => {
       if (this.isGone || rare.promise !== promise) return
       rare.settled = { threw, value }

@@ -14,8 +14,8 @@ import type { KernelView } from '../boot/view.ts'
  *
  *   booting thread                           CPU
  *   --------------                           ---
- *   (A) or(control, MAIL_WAITS)              (C) cpu = its own number + 1: the task has begun
- *   (B) cpu is not 0: sends them there       (D) control has MAIL_WAITS: asks for them
+ *   (A) or(control, JOB_HAS_MAIL)              (C) cpu = its own number + 1: the task has begun
+ *   (B) cpu is not 0: sends them there       (D) control has JOB_HAS_MAIL: asks for them
  *
  * (A) before (B) and (C) before (D): whichever way they fall together, one sees the other. Where both do, the
  * first to take the messages off the list sends them.

@@ -1,4 +1,4 @@
-import { Job, MAIL_WAITS } from '../spawn/job.ts'
+import { Job, JOB_HAS_MAIL } from '../spawn/job.ts'
 
 /**
  * The words by which messages find a task that may not have begun: the race is in mail.ts.
@@ -9,12 +9,12 @@ import { Job, MAIL_WAITS } from '../spawn/job.ts'
  * it will ask.
  */
 export function messageWaits(i32: Int32Array, job: number): number {
-  Atomics.or(i32, job + Job.control, MAIL_WAITS) // (A)
+  Atomics.or(i32, job + Job.control, JOB_HAS_MAIL) // (A)
   return Atomics.load(i32, job + Job.cpu) // (B)
 }
 
 /** CPU: it begins the job. Whether messages wait for it. */
 export function beginsJob(i32: Int32Array, job: number, cpu: number): boolean {
   Atomics.store(i32, job + Job.cpu, cpu + 1) // (C)
-  return (Atomics.load(i32, job + Job.control) & MAIL_WAITS) !== 0 // (D)
+  return (Atomics.load(i32, job + Job.control) & JOB_HAS_MAIL) !== 0 // (D)
 }

@@ -2,7 +2,7 @@ import { type Blocking, suspendForm, type WaitOptions } from '../../coroutine/co
 import { blocking } from '../../coroutine/core/blocking.ts'
 import type { Waker } from '../../thread/runner.ts'
 import { taskHere } from './current.ts'
-import { JOB_BOOTER, Job, POSTED } from '../spawn/job.ts'
+import { JOB_BOOTER, Job, JOB_POSTED } from '../spawn/job.ts'
 
 /**
  * Sends a message from a task to the thread that booted the kernel and spawned the task:
@@ -18,7 +18,7 @@ export function post(value: unknown, transfer: readonly object[] = []): void {
     )
   }
   on.mail.send({ kind: 'message', task: i32[run.job + Job.number], value }, transfer)
-  Atomics.or(i32, run.job + Job.control, POSTED)
+  Atomics.or(i32, run.job + Job.control, JOB_POSTED)
 }
 
 /** Waits for the next message that `task.post(value)` sent to the running task. */

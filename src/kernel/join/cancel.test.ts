@@ -194,13 +194,13 @@ describe('a task that does not end within the grace period', () => {
     await until('the first runs', () => Atomics.load(first, 0) === 1)
     const { job } = tidy
     tidy.kill()
-    strict['housekeeping'].look()
+    strict['monitor'].poll()
     await failureOf(tidy)
     const task = strict.spawn(stubborn, [second])
     expect(task.job).toBe(job)
     await until('the second runs', () => Atomics.load(second, 0) === 1)
     task.kill()
-    strict['housekeeping'].look()
+    strict['monitor'].poll()
     expect(await failureOf(task)).toMatchObject({ how: 'evicted' })
   })
 

@@ -4,7 +4,7 @@ import { killError } from './cancel.ts'
 import { activeJobs, countEnded } from '../boot/counters.ts'
 import { addOrigin, type CpuLoss, CpuLostError, TaskKilledError, unknownLoss } from './errors.ts'
 import {
-  BY_ENDER,
+  JOB_BY_ENDER,
   OUTCOME_EVICTED,
   Job,
   KILL_TIMED_OUT,
@@ -12,8 +12,8 @@ import {
   OUTCOME_LOST,
   NOT_KILLED,
   OUTCOME_PENDING,
-  POSTED,
-  RESULT_MAILED,
+  JOB_POSTED,
+  JOB_RESULT_MAILED,
   OUTCOME_RETURNED,
 } from '../spawn/job.ts'
 import { LOAD_MODULE } from '../spawn/functions.ts'
@@ -23,7 +23,7 @@ import { turn } from '../cpu/eventloopturn.ts'
 import type { KernelView } from '../boot/view.ts'
 
 /** Polls of the completions in one turn of the event loop: a few microseconds. */
-const LOOKS_PER_TURN = 64
+const POLLS_PER_TURN = 64
 
 /** The longest time without completions before the event loop may sleep, in milliseconds. */
 const HOT_MS = 0.1
@@ -126,8 +126,8 @@ export class Collector {
     const control = Atomics.load(i32, job + Job.control)
     const number = i32[job + Job.number]
     const isCut = outcome === OUTCOME_LOST || outcome === OUTCOME_EVICTED
-    if ((control & POSTED) !== 0 && !isCut && !this.mail.hasHeardAll(number)) return false
-    if ((control & RESULT_MAILED) !== 0) return this.mail.hasResult(number)
+    if ((control & JOB_POSTED) !== 0 && !isCut && !this.mail.hasHeardAll(number)) return false
+    if ((control & JOB_RESULT_MAILED) !== 0) return this.mail.hasResult(number)
     return codec.missing(i32[job + Job.result]) === null
   }
 
@@ -152,7 +152,7 @@ export class Collector {
         started ? OUTCOME_EVICTED : OUTCOME_KILLED,
       )
       task.keepStatus()
-      task.settle(true, errorOf(task.name, started))
+      task.deliver(true, errorOf(task.name, started))
     })
     this.view.completions.interrupt()
   }
@@ -186,7 +186,7 @@ export class Collector {
       const pointer = view.i32[job + Job.result]
       let value: unknown
       let threw = false
-      const isMailed = (Atomics.load(view.i32, job + Job.control) & RESULT_MAILED) !== 0
+      const isMailed = (Atomics.load(view.i32, job + Job.control) & JOB_RESULT_MAILED) !== 0
       if (pointer !== 0 || isMailed) {
         try {
           value = isMailed ? this.mail.takeResult(task.id) : view.codec.decode(pointer)
@@ -197,15 +197,15 @@ export class Collector {
       }
       task.keepStatus()
       view.freeJob(job)
-      task.settle(threw, value)
+      task.deliver(threw, value)
       return
     }
     const error = this.failureOf(job, outcome, task.name, task.killReason)
-    const wasWanted = this.wasWanted(job, outcome)
+    const wasWanted = this.wasRequested(job, outcome)
     addOrigin(error, `task ${task.name} #${task.id}`, task.origin)
     task.keepStatus()
     view.freeJob(job)
-    task.settle(true, error)
+    task.deliver(true, error)
     if (!task.isJoined && !wasWanted) this.reportLater(task, error)
   }
 
@@ -256,8 +256,8 @@ export class Collector {
     const id = view.i32[job + Job.number]
     const name = this.listener.nameOf(job)
     const error = outcome === OUTCOME_RETURNED ? undefined : this.failureOf(job, outcome, name)
-    const wasWanted = outcome === OUTCOME_RETURNED || this.wasWanted(job, outcome)
-    if ((Atomics.load(view.i32, job + Job.control) & BY_ENDER) !== 0) countEnded(view, job)
+    const wasWanted = outcome === OUTCOME_RETURNED || this.wasRequested(job, outcome)
+    if ((Atomics.load(view.i32, job + Job.control) & JOB_BY_ENDER) !== 0) countEnded(view, job)
     view.freeJob(job)
     if (!wasWanted) this.listener.failed({ name, id, error })
   }
@@ -265,7 +265,7 @@ export class Collector {
   /**
    * The holder of its handle ended it, so this is not a failure to report. A time limit that passed is one.
    */
-  private wasWanted(job: number, outcome: number): boolean {
+  private wasRequested(job: number, outcome: number): boolean {
     const kind = this.view.i32[job + Job.killKind]
     return (
       (outcome === OUTCOME_KILLED || outcome === OUTCOME_EVICTED) &&
@@ -285,12 +285,12 @@ export class Collector {
    * Turns the event loop for a while without letting it sleep. True: an outcome arrived. Each turn polls for
    * a few microseconds, which is the time of a short task and of a turn.
    */
-  private async lookHot(ms: number): Promise<boolean> {
+  private async pollHot(ms: number): Promise<boolean> {
     if (ms === 0) return this.collect() > 0
     const until = performance.now() + ms
     do {
       await turn()
-      if (this.collect() > 0 || (this.view.completions.comesSoon(LOOKS_PER_TURN) && this.collect() > 0))
+      if (this.collect() > 0 || (this.view.completions.poll(POLLS_PER_TURN) && this.collect() > 0))
         return true
     } while (performance.now() < until && this.isBusy)
     return false
@@ -312,7 +312,7 @@ export class Collector {
     this.listener.busy()
     const budget = this.budget
     while (!this.isClosed && (await this.staysBusy())) {
-      if (await this.lookHot(budget.ms)) {
+      if (await this.pollHot(budget.ms)) {
         budget.succeeded()
         continue
       }

@@ -70,9 +70,9 @@ export class Completions {
     return Atomics.load(this.i32, this.head) === 0
   }
 
-  /** Polls `looks` times, without returning to the event loop. True: the list is not empty. */
-  comesSoon(looks: number): boolean {
-    for (let look = 0; look < looks; look++) {
+  /** Polls `times` times, without returning to the event loop. True: the list is not empty. */
+  poll(times: number): boolean {
+    for (let time = 0; time < times; time++) {
       if (!this.isEmpty) return true
       pause()
     }

@@ -9,12 +9,12 @@ import {
   JOB_DETACHED,
   Job,
   OUTCOME_KILLED,
-  POSTED,
-  RESULT_MAILED,
+  JOB_POSTED,
+  JOB_RESULT_MAILED,
   OUTCOME_RETURNED,
   OUTCOME_THREW,
 } from '../spawn/job.ts'
-import { Moved, onlyBuffers } from './transferred.ts'
+import { TransferredResult, onlyBuffers } from './transferred.ts'
 import { publishOutcome } from './outcome.ts'
 import type { CpuTask } from '../cpu/cputask.ts'
 import type { KernelView } from '../boot/view.ts'
@@ -65,8 +65,8 @@ export function finishJob(
   const now = s.readClock()
   f64[(job + Job.ended) >> 1] = now
   f64[(job + Job.runTime) >> 1] = f64[(se + Entity.runTime) >> 1] + now - f64[(se + Entity.execStart) >> 1]
-  view.partJob(task, job) // 2
-  if ((i32[job + Job.control] & POSTED) !== 0) mail.send({ kind: 'end', task: i32[job + Job.number] })
+  view.separateJob(task, job) // 2
+  if ((i32[job + Job.control] & JOB_POSTED) !== 0) mail.send({ kind: 'end', task: i32[job + Job.number] })
   publishOutcome(view, job, outcome) // 3
   exitTask(s, task, outcome) // 4
   return SWITCH_EXITS
@@ -97,7 +97,7 @@ function storeResult(view: KernelView, job: number, ending: Ending, mail: CpuMai
 /** The payload of a task's result; 0 if it is sent as a message. */
 function resultWord(view: KernelView, job: number, value: unknown, mail: CpuMail): number {
   const { codec, i32 } = view
-  if (!(value instanceof Moved)) return codec.encode(value, 'result')
+  if (!(value instanceof TransferredResult)) return codec.encode(value, 'result')
   if (onlyBuffers(value.transfer)) return codec.encode(value.value, 'result', value.transfer)
   if ((i32[job + Job.control] & JOB_BOOTER) === 0) {
     throw new TypeError(
@@ -105,7 +105,7 @@ function resultWord(view: KernelView, job: number, value: unknown, mail: CpuMail
     )
   }
   mail.send({ kind: 'result', task: i32[job + Job.number], value: value.value }, value.transfer)
-  Atomics.or(i32, job + Job.control, RESULT_MAILED)
+  Atomics.or(i32, job + Job.control, JOB_RESULT_MAILED)
   return 0
 }
 

@@ -2,8 +2,8 @@ import { assert } from '../../arena/assert.ts'
 import { countEnded } from '../boot/counters.ts'
 import {
   JOB_BOOTER,
-  BY_ENDER,
-  BY_OWNER,
+  JOB_BY_ENDER,
+  JOB_BY_OWNER,
   JOB_DISOWNED,
   JOB_ENDED,
   Job,
@@ -25,13 +25,13 @@ export function publishOutcome(view: KernelView, job: number, outcome: number): 
     return
   }
   // (A) of job.ts, before the outcome: a joiner that sees the outcome may free the record.
-  const control = mark(i32, job, JOB_ENDED, JOB_DISOWNED, BY_ENDER)
+  const control = mark(i32, job, JOB_ENDED, JOB_DISOWNED, JOB_BY_ENDER)
   const word = view.joinWord(job)
   // If nobody holds the handle, the booting thread counts the job when it has handled it: until then the
   // kernel is active.
-  if ((control & BY_ENDER) === 0) countEnded(view, job)
+  if ((control & JOB_BY_ENDER) === 0) countEnded(view, job)
   Atomics.store(i32, job + Job.outcome, outcome)
-  if ((control & BY_ENDER) !== 0) completions.push(job)
+  if ((control & JOB_BY_ENDER) !== 0) completions.push(job)
   else if ((control & JOB_DISOWNED) === 0) futexes.wake(word, Infinity)
 }
 
@@ -39,8 +39,8 @@ export function publishOutcome(view: KernelView, job: number, outcome: number): 
  * The holder of the handle will not take the result: the booting thread handles the job when it has ended.
  */
 export function disownJob(view: KernelView, job: number): void {
-  const control = mark(view.i32, job, JOB_DISOWNED, JOB_ENDED, BY_OWNER) // (B) of job.ts
-  if ((control & BY_OWNER) !== 0) view.completions.push(job)
+  const control = mark(view.i32, job, JOB_DISOWNED, JOB_ENDED, JOB_BY_OWNER) // (B) of job.ts
+  if ((control & JOB_BY_OWNER) !== 0) view.completions.push(job)
 }
 
 /** Sets a bit, and with it `by` if the other bit is set already. Returns the new `control`. Idempotent. */

@@ -87,7 +87,7 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
   }
 
   /** @internal Its outcome has arrived. */
-  settle(threw: boolean, value: unknown): void {
+  deliver(threw: boolean, value: unknown): void {
     this.state = threw ? REJECTED : RESOLVED
     this.value = value
     if (threw) this.outcome?.reject(value)

@@ -1,7 +1,7 @@
 import { checkTransfer, isArrayBuffer } from '../../payload/transfer.ts'
 
 /** The value that a task returns to transfer objects with its result. */
-export class Moved {
+export class TransferredResult {
   readonly value: unknown
   readonly transfer: readonly object[]
 
@@ -21,7 +21,7 @@ export function move<T>(value: T, transfer: readonly object[]): T {
       'move(value, transfer): transfer is not a list of objects; give a list, as in [buffer]',
     )
   if (onlyBuffers(transfer)) checkTransfer(transfer)
-  return new Moved(value, transfer) as unknown as T
+  return new TransferredResult(value, transfer) as unknown as T
 }
 
 /** Whether all transferred objects are ArrayBuffers, which the arena can carry. */

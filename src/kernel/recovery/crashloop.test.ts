@@ -115,7 +115,7 @@ test('a killed task that waits for its turn does not lose its CPU', async () => 
   const busy = kernel.spawn(work.turnsUntil, [shared, 2, 3])
   await until('the other has begun', () => Atomics.load(shared, 2) === 1)
   idle.kill('enough')
-  // Several grace periods: each poll of the watchdog finds it queued.
+  // Several grace periods: each poll of the monitor finds it queued.
   for (let n = 0; n < 40; n++) await new Promise(resolve => setTimeout(resolve, 10))
   expect(deaths).toBe(0)
   expect(idle.status.state).toBe('queued')

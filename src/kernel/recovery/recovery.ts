@@ -19,8 +19,8 @@ import { Counters, deadlockWord, uncountEnded, uncountSpawned } from '../boot/co
 import { type CpuLoss, describe } from '../join/errors.ts'
 import {
   JOB_BOOTER,
-  BY_ENDER,
-  BY_OWNER,
+  JOB_BY_ENDER,
+  JOB_BY_OWNER,
   JOB_DISOWNED,
   JOB_ENDED,
   OUTCOME_EVICTED,
@@ -109,7 +109,7 @@ export function recoverCpu(
 ): Recovery {
   const { s, i32, codec } = view
   const dead = death.cpu
-  freeLeft(view)
+  freeOrphanedBlocks(view)
   codec.recover(dead, visit => visitPayloads(view, visit)) // 3
   // Collects all jobs that the dead CPU handed over: the others are found below.
   collector.collect()
@@ -119,7 +119,7 @@ export function recoverCpu(
     s,
     lostTasks.map(({ task }) => task),
   ) // 5
-  // A kill in progress is counted, so that the watchdog checks again.
+  // A kill in progress is counted, so that the monitor checks again.
   Atomics.add(i32, view.plan.counters.start + Counters.kills, 1)
   s.rcu.runCallbacks(view.thread)
   return recovery
@@ -192,7 +192,7 @@ export function rescueOnCpu(view: KernelView): void {
  * Frees the blocks that the waiters of dead sleepers were to send, or had received. A block that a sleeper
  * was about to take is freed with the payloads of its thread.
  */
-function freeLeft({ codec, heap, futexes }: KernelView): void {
+function freeOrphanedBlocks({ codec, heap, futexes }: KernelView): void {
   for (const block of futexes.context.orphanedBlocks.splice(0)) if (heap.isAtRest(block)) codec.free(block)
 }
 
@@ -261,7 +261,7 @@ class JobRecovery implements Recovery {
       const isParted = here && (task === 0 || task === this.parted)
       if (lost !== undefined || isParted) this.lose(job, lost)
       // The CPU had only stored its number, and the task is queued elsewhere. That number would end the next
-      // CPU of that number whenever the job's grace period ends (watchdog.ts). By compare-exchange: the task
+      // CPU of that number whenever the job's grace period ends (monitor.ts). By compare-exchange: the task
       // may have begun elsewhere.
       else if (here) Atomics.compareExchange(i32, job + Job.cpu, this.dead + 1, 0)
       if (owned && (control & JOB_DISOWNED) === 0) disownJob(this.view, job)
@@ -284,7 +284,7 @@ class JobRecovery implements Recovery {
     codec.drop(job + Job.result)
     const task = lost?.task ?? this.parted
     const options = task === 0 ? undefined : optionsOf(view, task, job)
-    if (task !== 0) view.partJob(task, job)
+    if (task !== 0) view.separateJob(task, job)
     else Atomics.store(i32, job + Job.task, 0)
     const control = Atomics.load(i32, job + Job.control)
     const isKilled = Atomics.load(i32, job + Job.killKind) !== NOT_KILLED
@@ -348,7 +348,7 @@ class JobRecovery implements Recovery {
     codec.drop(job + Job.args)
     codec.drop(job + Job.context)
     if (isThere) {
-      view.partJob(task, job)
+      view.separateJob(task, job)
       // A task that was bound to the dead CPU is claimed already, and ends with the others.
       if (!this.tasks.has(job)) {
         claimTask(s, task)
@@ -362,7 +362,7 @@ class JobRecovery implements Recovery {
 
 /** Whether the dead CPU had to hand over an ended job without a handle. */
 function isHeldBy(control: number, here: boolean, owned: boolean): boolean {
-  return (here && (control & BY_ENDER) !== 0) || (owned && (control & BY_OWNER) !== 0)
+  return (here && (control & JOB_BY_ENDER) !== 0) || (owned && (control & JOB_BY_OWNER) !== 0)
 }
 
 /** The options of the job's next task: those of its last one. */

@@ -4,12 +4,12 @@ import type { ChildTask } from '../join/childtask.ts'
 import { spawn } from '../cpu/current.ts'
 import type { ResultOf } from '../spawn/modules.ts'
 import type { SpawnOptions } from '../boot/options.ts'
-import { type BodyEnd, Members } from './scopemembers.ts'
+import { type BodyEnd, ScopeMembers } from './scopemembers.ts'
 
 /** A scope inside a task: the argument of the body of `scope`. */
 export class ChildScope {
   /** @internal */
-  readonly members: Members = new Members()
+  readonly members: ScopeMembers = new ScopeMembers()
   /** @internal Those whose end the scope has not handled yet. */
   readonly children: Set<ChildTask<any>> = new Set()
   /** @internal */

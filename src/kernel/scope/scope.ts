@@ -1,6 +1,6 @@
 import type { Spawnable } from '../spawn/modules.ts'
 import type { SpawnOptions } from '../boot/options.ts'
-import { type BodyEnd, Members } from './scopemembers.ts'
+import { type BodyEnd, ScopeMembers } from './scopemembers.ts'
 import type { Task } from '../join/task.ts'
 
 /** The kernel's `spawn`, for scopes on the booting thread. */
@@ -13,7 +13,7 @@ interface Spawner {
  */
 export class TaskScope {
   private readonly kernel: Spawner
-  private readonly members = new Members()
+  private readonly members = new ScopeMembers()
   private readonly joins = new Set<Promise<void>>()
   private isLeft = false
 

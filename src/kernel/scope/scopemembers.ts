@@ -16,7 +16,7 @@ const SCOPE_CANCELLED = 'ERR_HEDDLE_SCOPE_CANCELLED'
  *
  * A task that ended because the scope killed it is not a failure.
  */
-export class Members {
+export class ScopeMembers {
   readonly failures: unknown[] = []
   readonly controller: AbortController = new AbortController()
   readonly running: Set<{ kill(reason?: unknown): boolean }> = new Set()

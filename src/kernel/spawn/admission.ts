@@ -40,7 +40,7 @@ export class Admission {
     while (at > 0 && this.waiting[at - 1].rank > rank) at--
     this.waiting.splice(at, 0, { task, rank })
     // A task that is killed before its start ends at its start, so it must start.
-    task.on('kill', () => this.leave(task))
+    task.on('kill', () => this.startNow(task))
     this.admit()
   }
 
@@ -64,7 +64,7 @@ export class Admission {
     for (const { task } of this.waiting.splice(0)) this.start(task, -1)
   }
 
-  private leave(task: Task<any>): void {
+  private startNow(task: Task<any>): void {
     const at = this.waiting.findIndex(one => one.task === task)
     if (at < 0) return
     this.waiting.splice(at, 1)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach, expect, test, vi } from 'vitest'
-import { FunctionTable, tellModule } from './functions.ts'
+import { FunctionTable, warnOfModule } from './functions.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'heddle-functions-'))
 afterEach(() => {
@@ -23,7 +23,7 @@ test('the booting thread warns once of a marked function that CPUs without a loa
     ['marked', true],
     ['plain', false],
   ])
-  tellModule(url, functions, null)
+  warnOfModule(url, functions, null)
   expect(said).toHaveLength(1)
   expect(said[0]).toMatch(/^marked says 'use task' and was not compiled/)
 })

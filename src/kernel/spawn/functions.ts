@@ -20,7 +20,7 @@ export interface TaskFunction {
   readonly fn: AnyFunction
   readonly name: string
   /** It is never suspended before it returns: it needs no coroutine. */
-  readonly inOneGo: boolean
+  readonly neverSuspends: boolean
   /** It is an async function: the code after an await runs outside of any task. */
   readonly isAsync: boolean
   /** It runs a part of another task: in this asynchronous context, with that task's locals and signal. */
@@ -44,7 +44,11 @@ export interface ExportedFunction {
  * Warns of functions and modules that begin with 'use task' but are not compiled: in a page, in a bundle, in
  * a package under Bun.
  */
-export function tellModule(url: string, functions: readonly ExportedFunction[], loader: string | null): void {
+export function warnOfModule(
+  url: string,
+  functions: readonly ExportedFunction[],
+  loader: string | null,
+): void {
   for (const { name, warning } of functions)
     if (warning !== null) warnUncompiled(warning, `uncompiled ${name}`)
   const isCompiled = loader !== null && !(runtime() === 'bun' && url.includes('/node_modules/'))
@@ -100,7 +104,7 @@ export class FunctionTable {
         name,
         number: base + index,
         isClass: isClass(fn),
-        isPlain: this.byNumber[base + index]!.inOneGo && !saysTask(fn),
+        isPlain: this.byNumber[base + index]!.neverSuspends && !saysTask(fn),
         warning,
       }
     })
@@ -208,8 +212,8 @@ function functionsOf(exported: Readonly<Record<string, unknown>>): Record<string
 }
 
 export function taskFunction(name: string, fn: AnyFunction): TaskFunction {
-  const inOneGo = runsInOneGo(fn)
-  if (inOneGo) tellUncompiled(fn, name)
-  const isAsync = inOneGo && Object.prototype.toString.call(fn) === '[object AsyncFunction]'
-  return { fn, name, inOneGo, isAsync }
+  const neverSuspends = runsInOneGo(fn)
+  if (neverSuspends) tellUncompiled(fn, name)
+  const isAsync = neverSuspends && Object.prototype.toString.call(fn) === '[object AsyncFunction]'
+  return { fn, name, neverSuspends, isAsync }
 }

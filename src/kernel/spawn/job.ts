@@ -33,7 +33,7 @@ import { float64, type Layout, record, word, words } from '../../arena/memory/re
  *   (A) or(control, JOB_ENDED)                 (B) or(control, JOB_DISOWNED)
  *
  * The second of the two finds the other's bit, and hands the job to the booting thread, which reports a
- * failure and frees the record. The bit BY_ENDER or BY_OWNER, set together with its own bit, records which
+ * failure and frees the record. The bit JOB_BY_ENDER or JOB_BY_OWNER, set together with its own bit, records which
  * side this is, in case that side dies. A job that the booting thread spawned (JOB_BOOTER) goes to it in any
  * case.
  *
@@ -155,20 +155,20 @@ export const JOB_BOOTER = 32
 export const JOB_DETACHED = 64
 
 /** Which side hands the job over: the ender, or the holder of its handle. */
-export const BY_ENDER = 128
-export const BY_OWNER = 256
+export const JOB_BY_ENDER = 128
+export const JOB_BY_OWNER = 256
 
 /** Its arguments are sent as a message to its only CPU; `args` is the number of that message (mail.ts). */
-export const ARGS_MAILED = 512
+export const JOB_ARGS_MAILED = 512
 /** Its result is sent to the booting thread as a message. */
-export const RESULT_MAILED = 1024
+export const JOB_RESULT_MAILED = 1024
 /** The booting thread has messages for it, which wait until it has begun. */
-export const MAIL_WAITS = 2048
+export const JOB_HAS_MAIL = 2048
 /** It has posted messages to the booting thread, which are delivered before its outcome. */
-export const POSTED = 8192
+export const JOB_POSTED = 8192
 
 /** An async function: its CPU's event loop may run parts of it. */
-export const ASYNC = 4096
+export const JOB_ASYNC = 4096
 
 export const LOCAL_FUNCTION: number = -1
 
