@@ -40,7 +40,7 @@ import {
 } from '../join/errors.ts'
 import { type ExportedFunction, importModule, LOAD_MODULE, warnOfModule } from '../spawn/functions.ts'
 import { runBootHooks } from './hooks.ts'
-import { KernelMonitor } from './housekeeping.ts'
+import { KernelMonitor } from './monitor.ts'
 import {
   JOB_ARGS_MAILED,
   JOB_BOOTER,
