@@ -1,20 +1,11 @@
-import { throwIfInside } from '../../arena/sync/section.ts'
 import { refuseUnknown } from '../../coroutine/core/knownoptions.ts'
 import { endsWithin } from '../../machine/timekeeper/alarm.ts'
-import { CPU_ONLINE, cpuRecord, CpuRecord } from '../../machine/core/cpurecord.ts'
-import { awaitRescues } from '../../machine/core/deaths.ts'
-import type { CpuDeath } from '../../machine/core/machine.ts'
 import { isMail } from '../../machine/core/mail.ts'
 import { cpuAccount } from '../../sched/core/account.ts'
-import { isRecording } from '../../arena/rings/eventring.ts'
-import type { TaskOptions } from '../../sched/core/fork.ts'
-import type { LostTask } from '../../sched/recovery/lost.ts'
-import { RunQueue } from '../../sched/core/runqueue.ts'
 import { SimulatedMachine } from '../../machine/simulated/simulatedmachine.ts'
 import {
   assembleKernel,
   type BootedKernel,
-  codeSource,
   planKernel,
   type PlannedKernel,
   makeKernel,
@@ -22,36 +13,16 @@ import {
 } from './boot.ts'
 import { Admission } from '../spawn/admission.ts'
 import { enterKernel, leaveKernel } from '../../thread/context.ts'
-import { type CloseOptions, closeSettings, killAll } from './close.ts'
-import { Collector, type UnjoinedFailure } from '../join/collector.ts'
+import { type CloseOptions, closeSettings } from './close.ts'
+import { Collector } from '../join/collector.ts'
 import { captureContextWord } from '../cpu/context.ts'
-import { endedBy } from './counters.ts'
 import { CpuSet } from './cpuset.ts'
-import type { Deadlock } from '../recovery/deadlock.ts'
-import {
-  CrashLoopError,
-  describe,
-  KernelClosedError,
-  KernelFaultError,
-  RecoveryError,
-  SpawnQueueFullError,
-  TaskKilledError,
-  ThreadLeftError,
-} from '../join/errors.ts'
-import { type ExportedFunction, importModule, LOAD_MODULE, warnOfModule } from '../spawn/functions.ts'
+import { KernelClosedError, SpawnQueueFullError } from '../join/errors.ts'
+import { LOAD_MODULE } from '../spawn/functions.ts'
 import { runBootHooks } from './hooks.ts'
 import { KernelMonitor } from './monitor.ts'
-import {
-  JOB_ARGS_MAILED,
-  JOB_BOOTER,
-  JOB_DETACHED,
-  Job,
-  OUTCOME_PENDING,
-  JOB_POSTED,
-  JOB_RESTARTABLE,
-  JOB_RESULT_MAILED,
-} from '../spawn/job.ts'
-import { type KernelEvents, KernelListeners, type StuckTask, warn } from './kernelevents.ts'
+import { JOB_ARGS_MAILED, JOB_BOOTER, JOB_DETACHED, Job, JOB_RESTARTABLE } from '../spawn/job.ts'
+import { type KernelEvents } from './kernelevents.ts'
 import { BOOTING_THREAD } from './layout.ts'
 import { BooterMail, type MailedArgs, type ToBooter } from '../cpu/mail.ts'
 import { onlyBuffers } from '../join/transferred.ts'
@@ -59,114 +30,88 @@ import {
   FunctionReference,
   moduleUrl,
   type ModuleView,
-  moduleView,
   referenceOf,
   type Spawnable,
   type SpawnArguments,
 } from '../spawn/modules.ts'
-import { type KernelMachine, loaderUrl } from './machines.ts'
+import { type KernelMachine } from './machines.ts'
 import { type MapOptions, TaskMap } from '../spawn/map.ts'
-import { ModuleTable } from '../spawn/moduletable.ts'
-import { checkSpawnOptions, type KernelOptions, priorityOf, type SpawnOptions } from './options.ts'
+import { checkSpawnOptions, type KernelOptions, type SpawnOptions } from './options.ts'
 import { type Launch, launchOf } from './launch.ts'
 import { type Origin, Origins } from '../spawn/origins.ts'
 import { LoadedPolicy, policyAddress, type PolicyOptions, policyOptions } from './policy.ts'
-import { type Recovery, recoverCpu, releaseDead, rescuer } from '../recovery/recovery.ts'
-import { Restarts } from '../recovery/restarts.ts'
+import { rescuer } from '../recovery/recovery.ts'
 import { withRunDefaults } from './rundefaults.ts'
 import { SimulatedDriver } from './simulateddriver.ts'
 import { TaskScope } from '../scope/scope.ts'
-import { type JobSpec, spawnJob } from '../spawn/spawn.ts'
+import { type JobSpec, noOptions, spawnJob, taskOptions } from '../spawn/spawn.ts'
 import { KernelSummary } from './summary.ts'
 import { Task } from '../join/task.ts'
 import { CloseDeadline } from './closedeadline.ts'
 import type { KernelView } from './view.ts'
-
-const noOptions: SpawnOptions = {}
-const noTaskOptions: TaskOptions = {}
-
-/** Milliseconds between two rounds of kills while a kernel closes. */
-const KILL_AGAIN_MS = 50
+import { CpuDeaths } from '../recovery/cpudeaths.ts'
+import { ModuleImports } from '../spawn/imports.ts'
+import { KernelReports } from './reports.ts'
+import { Shutdown, STOP_MS } from './shutdown.ts'
 
 /**
- * Milliseconds that evictions and their recovery may take while a kernel closes; then its CPUs are
- * terminated.
- */
-const EVICTIONS_MS = 1000
-
-/** Milliseconds that idle CPUs may take to stop, and terminated ones to end. */
-const STOP_MS = 5000
-
-/**
- * A kernel: CPUs that run tasks. This is the side of the thread that booted it; what tasks themselves call is
- * in current.ts.
+ * A kernel: CPUs that run tasks. This is the side of the booting thread; the functions that tasks call are in
+ * cpu/current.ts.
  */
 export class Kernel {
   private readonly booted: BootedKernel
   private readonly collector: Collector
   private readonly driver: SimulatedDriver | null
   private readonly origins = new Origins()
-  private readonly modules: ModuleTable
-  private readonly imported = new Map<string, Promise<Record<string, FunctionReference>>>()
-  private readonly functionNames = new Map<number, string>()
-  private readonly listeners = new KernelListeners()
+  private readonly imports: ModuleImports
+  private readonly reports: KernelReports
   private readonly monitor: KernelMonitor
   private roomWaiters: (() => void)[] = []
   private closing: Promise<void> | null = null
   private readonly closeDeadline = new CloseDeadline()
-  /** CPUs whose threads did not end when the kernel closed. */
-  private readonly left = new Set<number>()
+  private readonly shutdown: Shutdown
+  private readonly deaths: CpuDeaths
   private undoHooks: () => void = () => undefined
   private launch: Launch | null = null
-  private isEnding = false
-  private isBlocked = false
   private readonly cpuSet: CpuSet
   private readonly mail: BooterMail
   private readonly admission: Admission | null
-  private readonly restarts: Restarts
-  /** CPUs that are not started again. */
-  private readonly given = new Set<number>()
-  /** Why no CPU is left. */
-  private broken: CrashLoopError | KernelFaultError | null = null
-  /** Of CPUs that are gone, and whose death has not been told yet: the tasks that are lost with them. */
-  private readonly released = new Map<number, readonly LostTask[]>()
 
   private constructor(booted: BootedKernel, onKick: { call: () => void }) {
     const { machine, settings, view } = booted
     this.booted = booted
-    this.restarts = new Restarts(cpu => endedBy(view, cpu))
+    this.reports = new KernelReports(booted)
     this.monitor = new KernelMonitor(view, settings, {
       nameOf: job => this.nameOf(job),
       evict: cpu => void machine.terminate(cpu),
-      stuck: (report, evict) => this.reportStuck(report, evict),
-      deadlock: deadlock => this.reportDeadlock(deadlock),
-      isFaulty: () => this.isFaulty(),
+      stuck: (report, evict) => this.reports.stuck(report, evict),
+      deadlock: deadlock => this.reports.deadlock(deadlock),
+      isFaulty: () => this.deaths.isFaulty(),
     })
     this.mail = new BooterMail(view, machine)
     view.booter = {
       mail: this.mail,
       limitGrace: (job, ms) => this.monitor.limitGrace(job, ms),
-      reportDeadlock: deadlock => this.reportDeadlock(deadlock),
+      reportDeadlock: deadlock => this.reports.deadlock(deadlock),
     }
     this.collector = new Collector(view, this.mail, {
       collected: () => this.madeRoom(),
-      failed: failure => this.reportFailure(failure),
+      failed: failure => this.reports.failure(failure),
       nameOf: job => this.nameOf(job),
       busy: () => this.monitor.start(),
       idle: () => this.monitor.stop(),
     })
-    this.modules = new ModuleTable(view.i32, view.plan.moduleTable)
     this.cpuSet = new CpuSet(
       view,
       machine,
       { min: settings.minCpus, max: settings.cpus, idle: settings.idle },
       {
         online: cpu => {
-          this.restarts.isReady(cpu)
-          this.listeners.emit('online', { cpu })
+          this.deaths.restarts.isReady(cpu)
+          this.reports.listeners.emit('online', { cpu })
           this.admission?.admit()
         },
-        offline: cpu => void this.listeners.emit('offline', { cpu }),
+        offline: cpu => void this.reports.listeners.emit('offline', { cpu }),
       },
     )
     this.admission =
@@ -179,11 +124,18 @@ export class Kernel {
             () => !view.completions.isEmpty,
           )
         : null
-    const { driver } = this
+    const { collector, cpuSet, driver, mail, reports } = this
+    this.shutdown = new Shutdown(booted, collector, reports, this.closeDeadline)
+    const terminateAll = () => this.shutdown.terminateAll()
+    this.deaths = new CpuDeaths({ booted, collector, mail, cpuSet, reports, driver, terminateAll })
+    this.shutdown.onTerminate = () => (this.deaths.isEnding = true)
+    this.imports = new ModuleImports(this, booted, driver !== null, (reference, args, options) =>
+      this.start(reference, args, options, null),
+    )
     if (driver !== null) onKick.call = () => driver.kick()
   }
 
-  /** Boots a kernel: resolves when every CPU runs. */
+  /** Boots a kernel. Resolves when every CPU runs. */
   static async boot(asked: KernelOptions = {}): Promise<Kernel> {
     const options = withRunDefaults(asked)
     const onKick = { call: () => {} }
@@ -201,9 +153,9 @@ export class Kernel {
   }
 
   /**
-   * @internal Boots a kernel without waiting for its CPUs, on a machine that `make` makes: tasks that are
-   * spawned meanwhile wait for the first CPU. One that dies before it takes tasks is told as any other.
-   * `startsCpus` false: the caller starts and ends CPUs itself, by `internals.cpuSet`.
+   * @internal Boots a kernel without waiting for its CPUs, on the machine that `make` creates: spawned tasks
+   * wait for the first CPU. The death of a CPU before it takes tasks is reported like any other. `startsCpus`
+   * false: the caller starts and ends CPUs itself, by `internals.cpuSet`.
    */
   static bootNow(
     asked: KernelOptions,
@@ -226,15 +178,15 @@ export class Kernel {
     return kernel
   }
 
-  /** What the booting thread does for a kernel whose CPUs run, or are about to. */
+  /** Connects the booting thread to a kernel whose CPUs run, or are about to. */
   private attach(options: KernelOptions): void {
     const { machine, view } = this.booted
     enterKernel(view)
     machine.onMessage?.((cpu, message) => {
       if (isMail(message)) this.mail.receive(message.heddleMail as ToBooter)
-      else this.listeners.emit('message', { cpu, message })
+      else this.reports.listeners.emit('message', { cpu, message })
     })
-    machine.onDeath(death => this.died(death))
+    machine.onDeath(death => this.deaths.died(death))
     if (machine.isGone !== undefined) {
       view.thread.rescuer = {
         repairDead: rescuer(view, machine),
@@ -244,23 +196,21 @@ export class Kernel {
     this.undoHooks = runBootHooks(this, view, {
       control: options.control ?? true,
       debug: options.debug ?? false,
-      events: this.listeners,
+      events: this.reports.listeners,
     })
   }
 
-  /** The most CPUs that there may be. */
+  /** The maximum of CPUs. */
   get cpus(): number {
     return this.booted.machine.cpus
   }
 
-  /**
-   * CPUs that there are now, or that are about to be: between the `min` and the `max` of the option `cpus`.
-   */
+  /** CPUs that run, or are about to: between the `min` and the `max` of the option `cpus`. */
   get online(): number {
     return this.cpuSet.count
   }
 
-  /** What the kernel has done since its boot; `String(kernel.summary)` is one line for people. */
+  /** Figures since the boot; `String(kernel.summary)` is one line. */
   get summary(): KernelSummary {
     const { completed, failed, active } = this.collector
     const { view, machine } = this.booted
@@ -278,24 +228,17 @@ export class Kernel {
   }
 
   /**
-   * Loads a module on every CPU, and gives its functions, to be spawned. `M` is the module's type:
+   * Loads a module on every CPU, and returns its functions as arguments of `spawn`. `M` is the module's type:
    * `kernel.import<typeof import('./work.ts')>(new URL('./work.ts', import.meta.url))`.
    */
   async import<M = Record<string, (...args: any[]) => any>>(url: URL | string): Promise<ModuleView<M>> {
     this.throwIfClosed('import')
-    const href = moduleUrl(url)
-    let loading = this.imported.get(href)
-    if (loading === undefined) {
-      loading = this.load(href)
-      this.imported.set(href, loading)
-      loading.catch(() => this.imported.delete(href))
-    }
-    return (await loading) as unknown as ModuleView<M>
+    return (await this.imports.import(moduleUrl(url))) as unknown as ModuleView<M>
   }
 
   /**
-   * Starts a task that runs the function with these arguments, on whichever CPU comes first. Throws when an
-   * argument cannot travel, and when there is no room (await `ready` before the next).
+   * Starts a task that runs the function with these arguments, on the first free CPU. Throws when an argument
+   * cannot travel, and when there is no room (await `ready` before the next spawn).
    */
   spawn<A extends readonly unknown[], T>(fn: Spawnable<A, T>, ...rest: SpawnArguments<A>): Task<T>
   spawn(fn: Spawnable, args: readonly unknown[] = [], options: SpawnOptions = noOptions): Task<unknown> {
@@ -331,9 +274,9 @@ export class Kernel {
 
   /**
    * A scope, which its tasks do not outlive:
-   * `await kernel.scope(async scope => { scope.spawn(work.fn, [1]) })`. Leaving it waits for them; when the
-   * body or a task fails, the others are killed first, and failed tasks make an AggregateError. Without a
-   * body: `await using scope = kernel.scope()`.
+   * `await kernel.scope(async scope => { scope.spawn(work.fn, [1]) })`. Leaving it waits for its tasks. When
+   * the body or a task fails, the others are killed first, and the failures of tasks become an
+   * AggregateError. Without a body: `await using scope = kernel.scope()`.
    */
   scope(): TaskScope
   scope<R>(body: (scope: TaskScope) => R | PromiseLike<R>): Promise<R>
@@ -344,7 +287,7 @@ export class Kernel {
 
   /**
    * Puts the kernel's tasks under a scheduling policy: 'handoff', 'fifo', 'vtime', 'latency', or the address
-   * of a module of your own. Tasks that run go on meanwhile. Resolves when every CPU has it.
+   * of a policy module. Running tasks go on. Resolves when every CPU has loaded it.
    */
   async loadPolicy(policy: URL | string, options: PolicyOptions = {}): Promise<LoadedPolicy> {
     this.throwIfClosed('loadPolicy')
@@ -358,14 +301,14 @@ export class Kernel {
     return new Promise(resolve => this.roomWaiters.push(resolve))
   }
 
-  /** Calls `listener` whenever that happens to the kernel; what is returned ends it. */
+  /** Calls `listener` at each such event of the kernel. Returns a function that removes it. */
   on<K extends keyof KernelEvents>(event: K, listener: (event: KernelEvents[K]) => void): () => void {
-    return this.listeners.add(event, listener)
+    return this.reports.listeners.add(event, listener)
   }
 
   /**
-   * Ends the kernel: no more is spawned from outside; the tasks end by themselves, or are killed; then the
-   * CPUs go. Resolves when nothing of it is left.
+   * Ends the kernel: the booting thread can spawn no more, the tasks end by themselves or are killed, then the
+   * CPUs end. Resolves when all of that is done.
    */
   close(options: CloseOptions = {}): Promise<void> {
     this.closeDeadline.apply(closeSettings(options))
@@ -378,35 +321,16 @@ export class Kernel {
   }
 
   /**
-   * @internal Ends the kernel where it stands: its CPUs are terminated, and tasks that have not ended never
-   * do. Resolves when nothing of it is left.
+   * @internal Ends the kernel immediately: its CPUs are terminated, and unfinished tasks never end. Resolves
+   * when that is done.
    */
   abandon(): Promise<void> {
     this.closing ??= this.tearDown(true)
     return this.closing
   }
 
-  /**
-   * With a deadline it ends, whatever has happened: nothing here waits for a CPU, or for what is in the
-   * arena, without a limit.
-   *
-   *   1  the tasks end by themselves             until the deadline
-   *   2  they are killed, again and again        for a grace period, and a little more
-   *   3  the CPUs are terminated, and what is left is settled from the handles alone
-   *   4  a thread that does not end is reported, and left
-   */
   private async shutDown(): Promise<void> {
-    const { closeDeadline } = this
-    const drained = this.collector.drained()
-    const isDrained = await Promise.race([drained.then(() => true), closeDeadline.over.then(() => false)])
-    closeDeadline.stop()
-    if (!isDrained && !(await this.killUntil(drained))) {
-      await this.terminateAll()
-      this.collector.abandon((name, started) => {
-        const how = started ? 'evicted' : 'unstarted'
-        return new TaskKilledError(name, how, closeDeadline.reason, 'was killed because its kernel closed')
-      })
-    }
+    await this.shutdown.endTasks(this.admission, this.driver !== null)
     if (this.launch !== null) await endsWithin(this.launch.end(), STOP_MS)
     await this.tearDown(false)
   }
@@ -417,148 +341,44 @@ export class Kernel {
     this.monitor.stop()
     this.driver?.close()
     this.collector.close()
-    this.isEnding = true
+    this.deaths.isEnding = true
     this.cpuSet.close()
-    if (terminates) await this.terminateAll()
-    await this.endMachine()
+    if (terminates) await this.shutdown.terminateAll()
+    await this.shutdown.endMachine()
     view.codec.published.close()
     leaveKernel(view)
   }
 
-  /** Kills every task until none is left. False: some did not end in time. */
-  private async killUntil(drained: Promise<void>): Promise<boolean> {
-    const { settings, view } = this.booted
-    const grace = settings.grace === Infinity ? 0 : settings.grace
-    const end = performance.now() + grace + EVICTIONS_MS
-    // What is spawned meanwhile, by tasks that have not ended yet, is killed too.
-    while (this.collector.isBusy) {
-      if (performance.now() >= end && this.driver === null) return false
-      try {
-        killAll(view, this.closeDeadline.reason)
-        this.admission?.open()
-      } catch (error) {
-        this.tellFault(new RecoveryError(-1, error))
-        return false
-      }
-      await endsWithin(drained, KILL_AGAIN_MS)
-    }
-    return true
-  }
-
-  private async terminateAll(): Promise<void> {
-    const { machine } = this.booted
-    this.isEnding = true
-    await Promise.all(
-      Array.from({ length: machine.cpus }, async (_, cpu) => {
-        if (await endsWithin(machine.terminate(cpu), STOP_MS)) return
-        machine.abandon?.(cpu)
-        if (this.left.has(cpu)) return
-        this.left.add(cpu)
-        this.tellFault(new ThreadLeftError(cpu))
-      }),
-    )
-  }
-
-  private async endMachine(): Promise<void> {
-    const closed = this.booted.machine.close()
-    if (await endsWithin(closed, STOP_MS)) return
-    await this.terminateAll()
-    await endsWithin(closed, 2 * STOP_MS)
-  }
-
-  /** This thread blocks: what others need of it all the same. */
+  /** Serves other threads while this thread blocks. */
   private serveWhileBlocked(): void {
     const { published } = this.booted.view.codec
     if (published.isAsked) published.serve()
-    this.releaseUntold()
-    this.isBlocked = true
+    this.deaths.releaseUnreported()
+    this.reports.isBlocked = true
     this.monitor.takeDeadlocks()
-    this.isBlocked = false
+    this.reports.isBlocked = false
   }
 
   /**
-   * @internal Makes functions of a module known before any CPU has loaded it: each CPU does when it starts.
+   * @internal Numbers the functions of a module before any CPU has loaded it: each CPU does when it starts.
    * `names` are all functions that it exports.
    */
   declare(url: string, names: readonly string[]): readonly FunctionReference[] {
-    const { view } = this.booted
-    const word = view.codec.encode(url, 'url')
-    if (word > 0) view.heap.publish(word)
-    const base = this.modules.add(word)
-    return [...names].sort().map((name, index) => {
-      this.functionNames.set(base + index, name)
-      return new FunctionReference(this, url, name, base + index)
-    })
+    return this.imports.declare(url, names)
   }
 
-  /**
-   * This thread blocks, and hears of no death: nobody is to wait for a CPU that is gone. The rest is done
-   * when it is told.
-   */
-  private releaseUntold(): void {
-    const { machine, view } = this.booted
-    for (let cpu = 0; cpu < machine.cpus; cpu++) {
-      if (this.released.has(cpu) || machine.isGone?.(cpu) !== true) continue
-      const state = cpuRecord(view.plan.machine, cpu) + CpuRecord.state
-      if (Atomics.load(view.i32, state) === CPU_ONLINE) this.released.set(cpu, releaseDead(view, cpu))
-    }
-  }
-
-  /** A CPU has died: what it left is repaired, its tasks are seen to, and another takes its place. */
-  private died(death: CpuDeath): void {
-    const { machine, view } = this.booted
-    this.collector.deaths.set(death.cpu, death)
-    if (this.broken instanceof KernelFaultError) {
-      this.listeners.emit('death', death)
-      return
-    }
-    let recovery: Recovery
-    try {
-      recovery = recoverCpu(view, this.collector, death, this.released.get(death.cpu))
-    } catch (error) {
-      this.given.add(death.cpu)
-      this.cpuSet.giveUp(death.cpu)
-      this.tellFault(new RecoveryError(death.cpu, error))
-      this.listeners.emit('death', death)
-      return
-    }
-    this.released.delete(death.cpu)
-    this.mail.died(death.cpu)
-    this.loseMailedResults(death.cpu)
-    machine.recovered(death.cpu)
-    awaitRescues(view.thread, view.plan.machine, cpu => machine.isGone?.(cpu) !== false)
-    // What was lost with both ends of it ended without anyone being told.
-    view.completions.interrupt()
-    const isWanted = this.cpuSet.died(death.cpu)
-    this.listeners.emit('death', death)
-    const wait = this.restarts.died(death, recovery.lost + recovery.crashed)
-    if (wait === Infinity) this.giveUp(death)
-    else if (isWanted) void this.replace(death.cpu, wait)
-  }
-
-  /** Jobs that have ended on the dead CPU, and whose results it had not sent. */
-  private loseMailedResults(dead: number): void {
-    const { i32, jobs } = this.booted.view
-    for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
-      const control = Atomics.load(i32, job + Job.control)
-      if (Atomics.load(i32, job + Job.cpu) !== dead + 1) continue
-      if ((control & JOB_RESULT_MAILED) !== 0) this.mail.loseResult(i32[job + Job.number])
-      if ((control & JOB_POSTED) !== 0 && Atomics.load(i32, job + Job.outcome) !== OUTCOME_PENDING)
-        this.mail.heardAll(i32[job + Job.number])
-    }
-  }
-
+  /** Sends the published objects of a payload to CPUs that are being started. */
   private sendPublished(word: number): void {
     const published = this.booted.view.codec.publishedIn(word)
     if (published.length === 0 || this.booted.machine.post === undefined) return
     for (const cpu of this.cpuSet.coming()) this.mail.sendLent(cpu, published)
   }
 
-  /** The CPU that a task with these options is sent to, with what only a message carries. */
+  /** Chooses the CPU for a task whose arguments only a message can carry. */
   private cpuForMail(affinity: readonly number[] | undefined): number {
     const { machine, view } = this.booted
     if (machine.post === undefined)
-      throw new TypeError('transfer: a simulated machine moves ArrayBuffers only; use machine: "threads"')
+      throw new TypeError('transfer: a simulated machine can move only ArrayBuffers; use machine: "threads"')
     const allowed = affinity ?? Array.from({ length: machine.cpus }, (_, cpu) => cpu)
     let best = -1
     let least = Infinity
@@ -573,66 +393,10 @@ export class Kernel {
     if (best >= 0) return best
     const coming = allowed.find(cpu => this.cpuSet.isComing(cpu)) ?? this.cpuSet.grow()
     if (coming < 0)
-      throw new Error('transfer: no CPU can take what is transferred now; try again when one is back')
+      throw new Error(
+        'transfer: no CPU can receive the transferred objects now; try again when a CPU is back',
+      )
     return coming
-  }
-
-  /** Starts a CPU again, after `wait` milliseconds. */
-  private async replace(cpu: number, wait: number): Promise<void> {
-    if (wait > 0) await new Promise(resolve => setTimeout(resolve, wait))
-    if (this.isEnding || this.cpuSet.isHere(cpu) || this.cpuSet.isComing(cpu)) return
-    this.restarts.starts(cpu)
-    // One that dies again is told so, and started again from there.
-    if (!(await this.cpuSet.start(cpu))) return
-    this.driver?.kick()
-    this.listeners.emit('restart', { cpu })
-  }
-
-  /** A CPU is not started again. If it was the last, nothing will ever run. */
-  private giveUp({ cpu, error }: CpuDeath): void {
-    this.given.add(cpu)
-    this.cpuSet.giveUp(cpu)
-    const left = this.cpus - this.given.size
-    const loop = new CrashLoopError(cpu, this.restarts.reasonsOf(cpu), left, error)
-    if (left === 0) {
-      this.broken = loop
-      this.collector.abandon(() => loop)
-    }
-    this.tellFault(loop)
-  }
-
-  /**
-   * Whether this thread has left a call of the kernel half done, with what it holds locked: nothing that
-   * recovers from deaths can recover the thread that does so. Every task fails with why, and the CPUs, which
-   * wait for those locks, are ended.
-   */
-  private isFaulty(): boolean {
-    if (this.broken instanceof KernelFaultError) return true
-    const { thread } = this.booted.view
-    if (thread.sections === 0) return false
-    let cause: unknown
-    try {
-      throwIfInside(thread, 'the thread that booted the kernel')
-    } catch (error) {
-      cause = error
-    }
-    const fault = new KernelFaultError(cause)
-    this.broken = fault
-    this.collector.abandon(() => fault, false)
-    void this.terminateAll()
-    this.tellFault(fault)
-    return true
-  }
-
-  private tellFault(error: KernelEvents['error']): void {
-    if (!this.listeners.emit('error', error)) warn(error.message, error.code)
-  }
-
-  /** Somebody writes a trace: tasks tell their names. */
-  private get isRecorded(): boolean {
-    const { i32, plan } = this.booted.view
-    const { events } = plan.scheduler
-    return events !== null && isRecording(i32, events)
   }
 
   private start(
@@ -656,7 +420,9 @@ export class Kernel {
         if (word > 0 && this.cpuSet.isAnyComing) this.sendPublished(word)
       } else {
         if (restartable)
-          throw new TypeError('restartable: what is transferred cannot be given a second time; leave it out')
+          throw new TypeError(
+            'restartable: transferred objects cannot be sent a second time; leave out one of the two options',
+          )
         const cpu = this.cpuForMail(options.affinity)
         mailed = { id: this.mail.sendArgs(cpu, args, transfer), cpu }
         word = view.codec.encode(mailed, 'args')
@@ -671,11 +437,7 @@ export class Kernel {
         control,
         owner: BOOTING_THREAD,
         spawner: 0,
-        task: this.isRecorded
-          ? taskOptions({ ...options, name: name ?? reference.name })
-          : options === noOptions
-            ? noTaskOptions
-            : taskOptions(options),
+        task: taskOptions(view, options, name ?? reference.name),
       }
       job = spawnJob(view, spec, undefined, !waits)
     } catch (error) {
@@ -693,80 +455,11 @@ export class Kernel {
     return task
   }
 
-  private async load(url: string): Promise<Record<string, FunctionReference>> {
-    const { view, machine } = this.booted
-    // How long files take to be read must not show in virtual time. What is wrong with the module, the CPUs
-    // say.
-    if (this.driver !== null) {
-      await importModule(url, codeSource(this.booted.settings.compile)).catch(() => undefined)
-    }
-    const word = view.codec.encode(url, 'url')
-    if (word > 0) view.heap.publish(word)
-    const base = this.modules.add(word)
-    const load = new FunctionReference(this, 'heddle', 'heddle import', LOAD_MODULE)
-    const options: SpawnOptions = { priority: 'high', restartable: true }
-    const loads: Task<unknown>[] = []
-    for (let cpu = 0; cpu < machine.cpus; cpu++) {
-      if (!machine.isActive(cpu)) continue
-      loads.push(
-        this.start(load, [url, base], { ...options, affinity: [cpu], name: `import on CPU ${cpu}` }, null),
-      )
-    }
-    // All are on their way back from a death: the first that is there says what the module has.
-    if (loads.length === 0) loads.push(this.start(load, [url, base], { ...options, name: 'import' }, null))
-    try {
-      const functions = (await Promise.all(loads)) as (readonly ExportedFunction[])[]
-      for (const { name, number } of functions[0]) this.functionNames.set(number, name)
-      warnOfModule(url, functions[0], loaderUrl())
-      return moduleView(this, url, functions[0])
-    } catch (error) {
-      throw new Error(`kernel.import: cannot load ${url}: ${describe(error)}`, { cause: error })
-    }
-  }
-
-  private reportFailure(failure: UnjoinedFailure): void {
-    // As a promise that nobody handles: the program decides, and ends if it does not.
-    if (!this.listeners.emit('failure', failure)) void Promise.reject(failure.error)
-  }
-
-  private reportDeadlock(deadlock: Deadlock): void {
-    if (this.listeners.emit('deadlock', deadlock)) return
-    // A warning is printed by the event loop, and this thread may be part of it, and blocked for good.
-    if (this.isBlocked) console.error(deadlock.message)
-    else warn(deadlock.message, 'HEDDLE_DEADLOCK')
-  }
-
-  private async reportStuck(
-    report: Omit<StuckTask, 'stack' | 'evicted'>,
-    evict: (() => void) | null,
-  ): Promise<boolean> {
-    const { name, id, cpu, where, ms } = report
-    const { machine, view } = this.booted
-    const heartbeat = view.s.queueOf(cpu) + RunQueue.heartbeat
-    const before = Atomics.load(view.i32, heartbeat)
-    const frames = await machine.stackOf?.(cpu).catch(() => null)
-    const stack = frames == null ? null : frames.join('\n')
-    const evicted = evict !== null && Atomics.load(view.i32, heartbeat) === before
-    if (evicted) evict()
-    this.listeners.emit('stuck', { ...report, evicted, stack })
-    const how =
-      where === 'task'
-        ? 'without a safepoint'
-        : "in its event loop (promises that settle at once, or a long callback; begin the async function with 'use task')"
-    const lost = evicted ? '; its CPU is taken from it' : ''
-    const place = stack ? `\n${stack}` : ''
-    warn(
-      `task ${name} #${id} has kept CPU ${cpu} for ${Math.round(ms)} ms ${how}: others wait behind it${lost}${place}`,
-      'HEDDLE_STUCK_TASK',
-    )
-    return evicted
-  }
-
   private nameOf(job: number): string {
     const { view } = this.booted
     const handle = this.collector.handleOf(job)
     if (handle !== undefined) return handle.name
-    return this.functionNames.get(view.i32[job + Job.fn]) ?? `#${view.i32[job + Job.number]}`
+    return this.imports.nameOf(view.i32[job + Job.fn]) ?? `#${view.i32[job + Job.number]}`
   }
 
   private madeRoom(): void {
@@ -776,18 +469,7 @@ export class Kernel {
 
   private throwIfClosed(what: string): void {
     if (this.closing !== null) throw new KernelClosedError(what)
-    if (this.booted.view.thread.sections !== 0) this.isFaulty()
-    if (this.broken !== null) throw this.broken
-  }
-}
-
-function taskOptions({ name, priority, nice, affinity, slice, roundRobin }: SpawnOptions): TaskOptions {
-  return {
-    ...(name !== undefined && { name }),
-    ...(priority !== undefined && { priority: priorityOf(priority) }),
-    ...(nice !== undefined && { nice }),
-    ...(affinity !== undefined && { affinity }),
-    ...(slice !== undefined && { slice }),
-    ...(roundRobin !== undefined && { roundRobin }),
+    if (this.booted.view.thread.sections !== 0) this.deaths.isFaulty()
+    if (this.deaths.broken !== null) throw this.deaths.broken
   }
 }

@@ -1,4 +1,3 @@
-import { isRecording } from '../../arena/rings/eventring.ts'
 import { CoroutineError } from '../../coroutine/core/errors.ts'
 import { Entity } from '../../sched/core/entity.ts'
 import type { Scheduler } from '../../sched/core/scheduler.ts'
@@ -15,7 +14,7 @@ import type { KernelCpu } from './kernelcpu.ts'
 import type { ResultOf } from '../spawn/modules.ts'
 import { checkSpawnOptions, priorityOf, show, type SpawnOptions, type TaskPriority } from '../boot/options.ts'
 import { here } from './here.ts'
-import { spawnJob } from '../spawn/spawn.ts'
+import { spawnJob, taskOptions } from '../spawn/spawn.ts'
 import { extrasOf, type CpuTask } from './cputask.ts'
 
 /** The task that is running, as it sees itself. */
@@ -115,19 +114,10 @@ export function spawn(
   checkSpawnOptions(options, view.plan.sizes.cpus)
   if (typeof fn !== 'function') throw new TypeError(`spawn(${show(fn)}): not a function`)
   const number = on.code.functions.numberOf(fn)
-  const { priority, nice, slice, roundRobin, affinity, detached = false, restartable = false } = options
+  const { detached = false, restartable = false } = options
   const name = options.name ?? (fn.name || 'task')
   const isLocal = number === undefined
-  const { events } = view.plan.scheduler
-  const isRecorded = events !== null && isRecording(view.i32, events)
-  const task = {
-    ...((options.name !== undefined || isRecorded) && { name }),
-    ...(priority !== undefined && { priority: priorityOf(priority) }),
-    ...(nice !== undefined && { nice }),
-    ...(slice !== undefined && { slice }),
-    ...(roundRobin !== undefined && { roundRobin }),
-    ...(isLocal ? { affinity: [on.cpu.id] } : affinity !== undefined && { affinity }),
-  }
+  const task = taskOptions(view, isLocal ? { ...options, affinity: [on.cpu.id] } : options, name)
   const control =
     (isLocal ? JOB_LOCAL : 0) |
     (detached ? JOB_DETACHED : 0) |

@@ -8,7 +8,29 @@ import { maskOf } from '../../sched/core/cpumask.ts'
 import { Counters, countSpawned } from '../boot/counters.ts'
 import { Job, JOB_LOCAL, NOT_KILLED, OUTCOME_PENDING } from './job.ts'
 import { BOOTING_THREAD } from '../boot/layout.ts'
+import { priorityOf, type SpawnOptions } from '../boot/options.ts'
+import { isRecording } from '../../arena/rings/eventring.ts'
 import type { KernelView } from '../boot/view.ts'
+
+/** The options of a spawn without options. */
+export const noOptions: SpawnOptions = {}
+const noTaskOptions: TaskOptions = {}
+
+/** The scheduler's options of a task with these spawn options. A trace needs its name in any case. */
+export function taskOptions(view: KernelView, options: SpawnOptions, name: string): TaskOptions {
+  const { events } = view.plan.scheduler
+  const isRecorded = events !== null && isRecording(view.i32, events)
+  if (options === noOptions && !isRecorded) return noTaskOptions
+  const { priority, nice, affinity, slice, roundRobin } = options
+  return {
+    ...((options.name !== undefined || isRecorded) && { name }),
+    ...(priority !== undefined && { priority: priorityOf(priority) }),
+    ...(nice !== undefined && { nice }),
+    ...(affinity !== undefined && { affinity }),
+    ...(slice !== undefined && { slice }),
+    ...(roundRobin !== undefined && { roundRobin }),
+  }
+}
 
 /** The description of a job to spawn. */
 export interface JobSpec {
