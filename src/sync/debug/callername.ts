@@ -5,7 +5,7 @@ import { currentTask } from '../../kernel/cpu/taskwaiter.ts'
 import { current } from '../../kernel/cpu/current.ts'
 import { asyncOwnerOf } from '../wait/asyncowner.ts'
 
-/** What the caller is called in reports; `tid` is its own. */
+/** The name of the caller in reports. `tid` is the caller's. */
 export function callerName(tid: number): string {
   const view = here.view
   if (currentTask()?.owner.tid === tid && view !== null) {

@@ -4,17 +4,17 @@ import { ownFolder } from '../../machine/core/ownfolder.ts'
 const ownPath: string = ownFolder.replace(/^file:\/\//, '')
 
 const LINES_MAX = 8
-/** The library's own frames come first. */
+/** Deep enough to pass the library's own frames. */
 const DEPTH_MAX = 40
-/** Where a wait begins there are few of them, and it is not to take long. */
+/** At the begin of a wait there are few such frames, and the trace must be cheap. */
 const DEPTH_SHORT = 16
 
-/** The caller's stack, without the frames of this library and of the platform: where the program called. */
+/** The frames of the program in the caller's stack, without those of this library and of the platform. */
 export function callSite(): string {
   return siteOf(stackNow(DEPTH_MAX))
 }
 
-/** The caller's stack as it is, cut short: what it says is worked out by `siteOf`, if anyone asks. */
+/** A short stack of the caller, unformatted; `siteOf` formats it if it is needed. */
 export function shortStack(): Error {
   return stackNow(DEPTH_SHORT)
 }
@@ -28,7 +28,7 @@ function stackNow(depth: number): Error {
   return here
 }
 
-/** The lines of the program in a stack; all of them if there is none. */
+/** The lines of the program in a stack; all lines if it has none of the program. */
 export function siteOf({ stack = '' }: Error): string {
   const lines = stack.split('\n').slice(1)
   const users = lines.filter(line => !isOwn(line) && !/\bnode:|\(native\)|<anonymous>\)?$/.test(line))
@@ -39,6 +39,6 @@ export function siteOf({ stack = '' }: Error): string {
 }
 
 function isOwn(line: string): boolean {
-  // Tests are programs, though they stand beside the library.
+  // Tests are programs, although they are in the folders of the library.
   return (line.includes(ownFolder) || line.includes(ownPath)) && !/\.test\.[jt]s/.test(line)
 }

@@ -14,7 +14,7 @@ import type { ObjectWords } from '../wait/objectwords.ts'
 import { ParkingQueue } from '../wait/queue.ts'
 import { callerName } from './callername.ts'
 
-/** Who holds a lock, and who waits for it. */
+/** A lock with its holders and its waiters. */
 export interface LockInfo {
   readonly id: number
   readonly kind: string
@@ -29,40 +29,40 @@ export interface PartyInfo {
   readonly who: string
   /** Where it took the lock, or waits for it. */
   readonly stack: string
-  /** It ended, and holds the lock all the same. */
+  /** It ended without unlocking. */
   readonly ended: boolean
 }
 
 export interface LockReport {
   readonly problem: 'deadlock' | 'held by one that ended'
-  /** All of it in words: who waits for what, who holds it, and the stacks. */
+  /** The report as text: the waiters, the holders, and their stacks. */
   readonly message: string
 }
 
 export interface DebugOptions {
-  /** Hears of each problem, once. Without it, problems are warnings of the process. */
+  /** Called once for each problem. Without it, problems are warnings of the process. */
   readonly onProblem?: (report: LockReport) => void
-  /** Whoever would close a circle gets an error instead of waiting for ever. */
+  /** A call that would complete a deadlock throws instead of waiting for ever. */
   readonly throws?: boolean
 }
 
 const debugKinds: Kinds<DebugOptions> = { onProblem: 'function', throws: 'boolean' }
 
-const LOOK_MS = 100
+const ENDED_CHECK_MS = 100
 
 /**
- * Debug mode, for all threads of the domain: from here on, each lock's holder and each waiter are on record
- * with their stacks. A circle of waits is reported by whoever closes it; a lock whose holder has ended, by
- * whoever waits for it, or within a tenth of a second by the thread that turned debug mode on. It makes locks
- * slow. Other threads join when they next make or receive an object, and leave at the next lock after it was
- * turned off. Returns what turns it off.
+ * Debug mode, for all threads of the domain: from here on, the table has each holder and each waiter with their
+ * stacks. The wait that completes a deadlock reports it. A lock whose holder has ended is reported by a waiter,
+ * or within a tenth of a second by the thread that turned debug mode on. It makes locks slow. Other threads
+ * join when they next create or receive an object, and leave at the next lock after debug mode was turned off.
+ * Returns a function that turns it off.
  */
 export function debugLocks(options: DebugOptions = {}): () => void {
   checkOptions('debugLocks(options)', options, debugKinds)
   const watching = new Watching(ambient().futexes.context, options)
   watching.table.turnOn(options.throws === true)
   setObserver(watching)
-  const timer = setInterval(() => watching.lookForEnded(), LOOK_MS)
+  const timer = setInterval(() => watching.findEnded(), ENDED_CHECK_MS)
   ;(timer as { unref?: () => void }).unref?.()
   return () => {
     clearInterval(timer)
@@ -71,16 +71,16 @@ export function debugLocks(options: DebugOptions = {}): () => void {
   }
 }
 
-/** Every lock that someone holds or waits for. Debug mode must be on. */
+/** Every lock that has a holder or a waiter. Debug mode must be on. */
 export function locks(): LockInfo[] {
   const { context } = ambient().futexes
   if (!LockTable.isOn(context)) {
-    throw new Error('locks(): who holds what is on record in debug mode only; call debugLocks() first')
+    throw new Error('locks(): the holders of locks are recorded in debug mode only; call debugLocks() first')
   }
   const table = new LockTable(context)
   const { holds, waits } = table.locked(() => ({ holds: table.holds(), waits: table.waits() }))
   const ids = [...new Set([...holds, ...waits].map(({ object }) => object))]
-  const party = ({ tid, who, stack }: TableEntry): PartyInfo => ({
+  const infoOf = ({ tid, who, stack }: TableEntry): PartyInfo => ({
     tid,
     who,
     stack,
@@ -93,16 +93,13 @@ export function locks(): LockInfo[] {
       id,
       kind: first.kind,
       name: first.name,
-      holders: of(holds).map(party),
-      waiters: of(waits).map(party),
+      holders: of(holds).map(infoOf),
+      waiters: of(waits).map(infoOf),
     }
   })
 }
 
-/**
- * An object was made or has arrived on this thread: if the domain is in debug mode, so is the thread from
- * here on.
- */
+/** An object was created or received on this thread: if the domain is in debug mode, the thread joins. */
 export function joinDebugMode(): void {
   if (observer !== null) return
   const context = here.futexes?.context
@@ -122,22 +119,22 @@ class Watching implements LockObserver {
     this.options = options
   }
 
-  acquired(place: ObjectWords, kind: string, name: string | undefined, tid: number): void {
+  acquired(words: ObjectWords, kind: string, name: string | undefined, tid: number): void {
     if (this.isOver()) return
-    const object = this.idOf(place)
+    const object = this.idOf(words)
     const entry = { object, tid, kind, name, who: callerName(tid), stack: callSite() }
     this.table.locked(() => this.table.addHold(entry))
   }
 
-  released(place: ObjectWords, tid: number): void {
+  released(words: ObjectWords, tid: number): void {
     if (this.isOver()) return
-    const object = this.idOf(place)
+    const object = this.idOf(words)
     this.table.locked(() => this.table.removeHold(object, tid))
   }
 
-  waits(place: ObjectWords, kind: string, name: string | undefined, tid: number): void {
+  waits(words: ObjectWords, kind: string, name: string | undefined, tid: number): void {
     if (this.isOver()) return
-    const object = this.idOf(place)
+    const object = this.idOf(words)
     const entry = { object, tid, kind, name, who: callerName(tid), stack: callSite() }
     const found = this.table.locked(() => {
       this.table.addWait(entry)
@@ -146,40 +143,40 @@ class Watching implements LockObserver {
       const ended = holds.filter(
         hold => hold.object === object && hasEnded(this.context, hold.tid) && this.table.markReported(hold),
       )
-      return { circle: circleThrough(object, tid, holds, waits), ended }
+      return { cycle: cycleThrough(object, tid, holds, waits), ended }
     })
     for (const hold of found.ended)
       this.report({ problem: 'held by one that ended', message: endedMessage(hold) })
-    if (found.circle === null) return
-    const message = circleMessage(found.circle)
+    if (found.cycle === null) return
+    const message = cycleMessage(found.cycle)
     this.report({ problem: 'deadlock', message })
     if (this.options.throws !== true) return
     this.table.locked(() => this.table.removeWait(object, tid))
     throw new SyncError('ERR_HEDDLE_DEADLOCK', message)
   }
 
-  waited(place: ObjectWords, tid: number): void {
+  waited(words: ObjectWords, tid: number): void {
     if (this.isOver()) return
-    const object = this.idOf(place)
+    const object = this.idOf(words)
     this.table.locked(() => this.table.removeWait(object, tid))
   }
 
-  lookForEnded(): void {
+  findEnded(): void {
     const ended = this.table.locked(() =>
       this.table.holds().filter(hold => hasEnded(this.context, hold.tid) && this.table.markReported(hold)),
     )
     for (const hold of ended) this.report({ problem: 'held by one that ended', message: endedMessage(hold) })
   }
 
-  /** Whether debug mode was turned off, on whatever thread: then this one leaves it. */
+  /** Whether debug mode was turned off, on any thread: then this thread leaves it. */
   private isOver(): boolean {
     if (LockTable.isOn(this.context)) return false
     if (observer === this) setObserver(null)
     return true
   }
 
-  private idOf(place: ObjectWords): number {
-    return new ParkingQueue(place).objectId(ambient().futexes.context)
+  private idOf(words: ObjectWords): number {
+    return new ParkingQueue(words).objectId(ambient().futexes.context)
   }
 
   private report(report: LockReport): void {
@@ -190,14 +187,14 @@ class Watching implements LockObserver {
   }
 }
 
-/** One waits for a lock, another holds it. */
+/** A wait for a lock, and a hold of it. */
 interface Link {
   readonly wait: TableEntry
   readonly hold: TableEntry
 }
 
-/** The circle that the wait of `tid` for the object closes: each waits for what the next one holds. */
-function circleThrough(
+/** The cycle that the wait of `tid` for the object completes: each waits for a lock that the next one holds. */
+function cycleThrough(
   object: number,
   tid: number,
   holds: readonly TableEntry[],
@@ -220,8 +217,8 @@ function circleThrough(
   return follow(tid, object)
 }
 
-function circleMessage(circle: readonly Link[]): string {
-  const lines = circle.map(
+function cycleMessage(cycle: readonly Link[]): string {
+  const lines = cycle.map(
     ({ wait, hold }) =>
       `${wait.who} waits for ${lockName(wait)}, at\n${indent(wait.stack)}\n  which ${hold.who} holds since\n${indent(hold.stack)}`,
   )
@@ -229,7 +226,7 @@ function circleMessage(circle: readonly Link[]): string {
 }
 
 function endedMessage(hold: TableEntry): string {
-  return `${lockName(hold)} is held by ${hold.who}, which has ended and will not unlock it. It took it at\n${indent(hold.stack)}`
+  return `${lockName(hold)} is held by ${hold.who}, which has ended without unlocking it. It was locked at\n${indent(hold.stack)}`
 }
 
 function hasEnded(context: FutexContext, tid: number): boolean {

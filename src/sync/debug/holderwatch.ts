@@ -11,17 +11,17 @@ import { LockTable, type TableEntry } from './locktable.ts'
 import { callerName } from './callername.ts'
 
 /**
- * Deadlocks, found by those who wait. A lock says who holds it in a word that only those see who have the
- * lock; and who waits runs no code. So each who has waited for LOOK_MS puts on record, in its own owner
- * record, that it waits and for whom, and again every LOOK_MS:
+ * Deadlocks, found by the waiters themselves. Only threads that have the lock can read from its word which
+ * owner holds it, and a waiter runs no code. So each task or thread that has waited for DEADLOCK_CHECK_MS
+ * publishes its wait in its own owner record, and repeats that every DEADLOCK_CHECK_MS:
  *
- *   wantsSince   the number of its wait, from when it was first put on record; 0: it does not wait, or not for long
+ *   wantsSince   the number of its wait, from the first publication; 0: it does not wait, or not for long
  *   (A) wantsAt  a number, taken before (B)
- *   (B) wants    the TID of the holder, as the word of the lock says it
+ *   (B) wants    the TID of the holder, read from the word of the lock
  *
- * Numbers grow over all threads. Whoever has done this follows `wants` from owner to owner. A link from X to
- * Y counts only if Y's wait was on record before X looked: wantsSince of Y is below wantsAt of X. Then Y
- * waited at (B) of X, and held the lock. One who waits lets go of nothing:
+ * Numbers increase over all threads. After that the waiter follows `wants` from owner to owner. A link from X
+ * to Y counts only if Y's wait was published before X read the word: wantsSince of Y is less than wantsAt of X.
+ * Then Y was waiting at (B) of X, and held the lock. A waiter unlocks nothing:
  *
  *   X                          Y, holds the lock                Z
  *   -                          -----------------                -
@@ -29,42 +29,41 @@ import { callerName } from './callername.ts'
  *                              unlocks
  *                                                               locks it
  *                              waits for X: wantsSince 8
- *   Y's wait is younger than what X saw: no link. At its next look X finds Z
+ *   Y's wait is younger than what X read: no link. At its next check X finds Z
  *
- * The walk goes round twice. Where every wait is the same in both rounds, all of them went on in between, and
- * all of the links held then: it is a deadlock, and lasts. Of those in it, the one whose wait is youngest
- * reports it, once. Two looks of each are enough, so it is found three times LOOK_MS after the last of them
- * began to wait, at the latest.
+ * The waiter follows the cycle twice. If every wait is the same in both rounds, all of them lasted in between,
+ * and all links were true then: it is a deadlock. The youngest wait of the cycle reports it, once. Two checks
+ * of each waiter are enough, so the deadlock is found within three times DEADLOCK_CHECK_MS after the last of
+ * these waits began.
  *
- * An unlocker may hand the lock to a waiter, which is then its holder while its wait is still on record. The
+ * An unlocker may hand the lock to a waiter, which is then its holder while its wait is still published. The
  * waiter does not take that for a wait for itself: `waitsForItself` says whether it held the lock before it
  * began to wait.
  *
- * Waits that are shorter than LOOK_MS pay for a stack of a few frames and no more, and an uncontended lock
- * has no part in this. Async code is not on record: it holds each lock as another owner, so that nothing says
- * who waits for whom.
+ * A shorter wait costs a stack trace of a few frames, and an uncontended lock nothing. The waits of async code
+ * are not published: it holds each lock as another owner, so no record says which owner waits for which.
  */
-const CIRCLE_MAX = 64
+const CYCLE_MAX = 64
 
-/** What a wait for a lock is about. */
+/** A lock, as the search for deadlocks sees it. */
 export interface WatchedLock {
   /** The TID of its holder, or 0. */
   holder(): number
-  /** Whether this TID is its holder, or one of them. */
+  /** Whether this TID is its holder, or one of its holders. */
   isHeldBy(tid: number): boolean
   readonly kind: string
   readonly name: string | undefined
-  /** By which others know it. */
+  /** The id of the lock, which is the same on all threads. */
   objectId(context: FutexContext): number
 }
 
 export class HolderWatch implements LongWait {
   private readonly tid: number
   private readonly lock: WatchedLock
-  /** Where the wait began: afterwards nothing of the program is on the stack. */
+  /** The stack where the wait began: during the wait it has no frame of the program. */
   private readonly site: Error = shortStack()
   private since = 0
-  private told = false
+  private reported = false
   /** The waiter held the lock before it began to wait for it: only then does it wait for itself. */
   private readonly waitsForItself: boolean
 
@@ -74,7 +73,7 @@ export class HolderWatch implements LongWait {
     this.waitsForItself = waitsForItself
   }
 
-  /** To be called before the waiter is queued: from then on the lock may be handed to it. */
+  /** Called before the waiter is queued: after that an unlocker may hand it the lock. */
   static of(tid: number, lock: WatchedLock): HolderWatch {
     return new HolderWatch(tid, lock, lock.isHeldBy(tid))
   }
@@ -89,21 +88,21 @@ export class HolderWatch implements LongWait {
     Atomics.store(i32, record + Owner.wants, 0)
     Atomics.store(i32, record + Owner.wantsAt, at)
     Atomics.store(i32, record + Owner.wants, holder)
-    if (holder === 0 || this.told) return
-    const circle = findCircle(context, this.tid)
-    if (circle === null || youngestOf(circle) !== this.tid) return
-    this.told = true
-    const message = circleInWords(context, circle)
+    if (holder === 0 || this.reported) return
+    const cycle = findCycle(context, this.tid)
+    if (cycle === null || youngestOf(cycle) !== this.tid) return
+    this.reported = true
+    const message = describeCycle(context, cycle)
     if (message !== null) tell(message)
   }
 
-  /** A waiter that the unlocker made the holder, and that has not run since, waits for no other. */
+  /** 0 for a waiter that the unlocker made the holder, and that has not run since. */
   private holder(): number {
     const holder = this.lock.holder()
     return holder === this.tid && !this.waitsForItself ? 0 : holder
   }
 
-  /** The wait has ended, before its end shows in anything else. */
+  /** The wait has ended. Called before any other effect of its end. */
   end(context: FutexContext): void {
     if (this.since === 0) return
     this.since = 0
@@ -120,7 +119,7 @@ export class HolderWatch implements LongWait {
   private begin(context: FutexContext, record: number): void {
     while (this.since === 0) this.since = nextOrder(context)
     Atomics.store(context.i32, record + Owner.wantsSince, this.since)
-    // Debug mode has it there already, since it began to wait.
+    // In debug mode the table has the wait since it began.
     if (LockTable.isOn(context)) return
     const table = new LockTable(context)
     const { kind, name } = this.lock
@@ -136,24 +135,24 @@ interface Link {
   readonly since: number
 }
 
-/** The circle that this wait is part of, or null. */
-function findCircle(context: FutexContext, tid: number): readonly Link[] | null {
-  const first = goRound(context, tid)
-  const second = first === null ? null : goRound(context, tid)
+/** The cycle that this wait is part of, or null. */
+function findCycle(context: FutexContext, tid: number): readonly Link[] | null {
+  const first = followCycle(context, tid)
+  const second = first === null ? null : followCycle(context, tid)
   if (first === null || second === null || first.length !== second.length) return null
   return first.every(({ tid: one, since }, at) => second[at].tid === one && second[at].since === since)
     ? first
     : null
 }
 
-function goRound(context: FutexContext, origin: number): Link[] | null {
+function followCycle(context: FutexContext, origin: number): Link[] | null {
   const { i32 } = context
   const links: Link[] = []
   let tid = origin
   let record = findOwner(context, tid)
   do {
     const since = record === 0 ? 0 : Atomics.load(i32, record + Owner.wantsSince)
-    if (since === 0 || links.length > CIRCLE_MAX) return null
+    if (since === 0 || links.length > CYCLE_MAX) return null
     links.push({ tid, since })
     const wants = Atomics.load(i32, record + Owner.wants)
     const at = Atomics.load(i32, record + Owner.wantsAt)
@@ -166,41 +165,38 @@ function goRound(context: FutexContext, origin: number): Link[] | null {
   return links
 }
 
-function youngestOf(circle: readonly Link[]): number {
-  let [youngest] = circle
-  for (const link of circle) if (((link.since - youngest.since) | 0) > 0) youngest = link
+function youngestOf(cycle: readonly Link[]): number {
+  let [youngest] = cycle
+  for (const link of cycle) if (((link.since - youngest.since) | 0) > 0) youngest = link
   return youngest.tid
 }
 
-/**
- * Null where debug mode has every wait and every lock of the circle on record: then it was told as it closed.
- */
-function circleInWords(context: FutexContext, circle: readonly Link[]): string | null {
+/** The report. Null if debug mode has recorded every wait and every lock of the cycle, and so has reported it before. */
+function describeCycle(context: FutexContext, cycle: readonly Link[]): string | null {
   const table = new LockTable(context)
   const { waits, holds } = table.locked(() => ({ waits: table.waits(), holds: table.holds() }))
-  if (LockTable.isOn(context) && circle.every((_, at) => isOnRecord(circle, at, waits, holds))) return null
-  const lines = circle.map(({ tid }, at) => {
-    const holder = circle[(at + 1) % circle.length].tid
+  if (LockTable.isOn(context) && cycle.every((_, at) => isRecorded(cycle, at, waits, holds))) return null
+  const lines = cycle.map(({ tid }, at) => {
+    const holder = cycle[(at + 1) % cycle.length].tid
     const wait = waits.find(entry => entry.tid === tid)
-    if (wait === undefined) return `${tid} waits, and there was no room to put on record where`
+    if (wait === undefined) return `${tid} waits, and the table had no room for its stack`
     const hold = holds.find(entry => entry.tid === holder && entry.object === wait.object)
     const holderName = waits.find(entry => entry.tid === holder)?.who ?? `${holder}`
     const since = hold === undefined ? '' : ` since\n${indent(hold.stack)}`
     return `${wait.who} waits for ${lockName(wait)}, at\n${indent(wait.stack)}\n  which ${holderName} holds${since}`
   })
-  const hint =
-    holds.length > 0 ? '' : '\nwhere each lock was taken is on record with Kernel.boot({ debug: true })'
+  const hint = holds.length > 0 ? '' : '\nKernel.boot({ debug: true }) also records where each lock was taken'
   return `deadlock: each of these waits for the next, and the last for the first\n${lines.join('\n')}${hint}`
 }
 
-function isOnRecord(
-  circle: readonly Link[],
+function isRecorded(
+  cycle: readonly Link[],
   at: number,
   waits: readonly TableEntry[],
   holds: readonly TableEntry[],
 ): boolean {
-  const holder = circle[(at + 1) % circle.length].tid
-  const wait = waits.find(entry => entry.tid === circle[at].tid)
+  const holder = cycle[(at + 1) % cycle.length].tid
+  const wait = waits.find(entry => entry.tid === cycle[at].tid)
   return wait !== undefined && holds.some(({ tid, object }) => tid === holder && object === wait.object)
 }
 
@@ -215,7 +211,7 @@ export function indent(stack: string): string {
     .join('\n')
 }
 
-/** The program hears of it from its kernel, or, where there is none, as a warning. */
+/** Reports through the kernel of this thread; outside of a kernel, as a warning of the process. */
 export function tell(message: string): void {
   const { view } = here
   if (view !== null) reportDeadlock(view, message)

@@ -3,11 +3,11 @@ import { lockObject, unlockObject } from '../wait/objectlock.ts'
 import { underLock } from '../wait/underlock.ts'
 
 /**
- * The table of debug mode, in the domain's arena, for all its threads: one record for each lock that someone
- * holds and for each wait. One lock for all of it; nobody sleeps under it.
+ * The table of debug mode, in the domain's arena, for all its threads: one record for each hold and for each
+ * wait. One lock guards it, and no thread sleeps under that lock.
  *
  *   word 0        the lock (objectlock.ts)
- *   word 1        1: debug mode is on in this domain; 2: and whoever would close a circle gets an error
+ *   word 1        1: debug mode is on in this domain; 2: and a wait that would complete a deadlock throws
  *   from word 16  records
  */
 const ON = 1
@@ -32,7 +32,7 @@ const FREE = 0
 const HELD = 1
 const WAITS = 2
 
-/** A hold or a wait, as it was read. */
+/** A hold or a wait, read from the table. */
 export interface TableEntry {
   readonly at: number
   readonly object: number
@@ -55,7 +55,7 @@ export interface NewEntry {
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-/** Everything here is done inside `locked`, but for turning it on and off, and asking whether it is. */
+/** All methods are called inside `locked`, except those that turn debug mode on or off, or check it. */
 export class LockTable {
   private readonly context: FutexContext
   private readonly i32: Int32Array<SharedArrayBuffer>
@@ -81,7 +81,7 @@ export class LockTable {
     return Atomics.load(i32, layout.lockTable.start + ON) === THROWS
   }
 
-  /** What was on record when it was last turned off is forgotten: nobody has kept it up since. */
+  /** Clears the records from before the last turnOff: they are out of date. */
   turnOn(throws: boolean = false): void {
     this.locked(() => {
       if (Atomics.exchange(this.i32, this.start + ON, throws ? THROWS : 1) !== 0) return
@@ -125,14 +125,14 @@ export class LockTable {
     return this.entries(WAITS)
   }
 
-  /** True the first time. */
+  /** True for the first call with this hold. */
   markReported({ at }: TableEntry): boolean {
     const first = this.i32[at + REPORTED] === 0
     this.i32[at + REPORTED] = 1
     return first
   }
 
-  /** A full table forgets: it is there to help, not to be in the way. */
+  /** When the table is full, the entry is dropped: debug mode must not fail a lock. */
   private add(use: number, { object, tid, kind, name, who, stack }: NewEntry): void {
     const { i32 } = this
     for (let record = 0; record < this.records; record++) {
@@ -180,7 +180,7 @@ export class LockTable {
     return found
   }
 
-  /** A length and its UTF-8, cut to what fits. */
+  /** The length and the UTF-8 bytes of a text, cut to the room for it. */
   private write(at: number, words: number, text: string): void {
     const bytes = encoder.encode(text).subarray(0, (words - 1) * 4)
     this.i32[at] = bytes.length

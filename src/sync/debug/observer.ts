@@ -1,15 +1,12 @@
 import type { ObjectWords } from '../wait/objectwords.ts'
 
-/**
- * Who hears of locks being taken, waited for and let go: debug mode. Null is the ordinary case, and all that
- * fast paths look at.
- */
+/** Is called when locks are locked, waited for and unlocked: debug mode. Fast paths only check whether it is null. */
 export interface LockObserver {
-  acquired(place: ObjectWords, kind: string, name: string | undefined, tid: number): void
-  released(place: ObjectWords, tid: number): void
-  /** Throws where waiting would close a circle. */
-  waits(place: ObjectWords, kind: string, name: string | undefined, tid: number): void
-  waited(place: ObjectWords, tid: number): void
+  acquired(words: ObjectWords, kind: string, name: string | undefined, tid: number): void
+  released(words: ObjectWords, tid: number): void
+  /** Throws when the wait would complete a deadlock. */
+  waits(words: ObjectWords, kind: string, name: string | undefined, tid: number): void
+  waited(words: ObjectWords, tid: number): void
 }
 
 export let observer: LockObserver | null = null
@@ -20,7 +17,7 @@ export function setObserver(next: LockObserver | null): void {
 
 let onMade: (() => void) | null = null
 
-/** An object was made or has arrived on this thread. */
+/** An object was created or received on this thread. */
 export function tellMade(): void {
   onMade?.()
 }

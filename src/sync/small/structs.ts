@@ -24,7 +24,7 @@ export class Mutex extends OurMutex {
     return fill(mutex, unlockToken)
   }
 
-  /** The lock if it can be had within `timeout` milliseconds, else null. */
+  /** The lock, or null if it is still held after `timeout` milliseconds. */
   static lockIfAvailable(mutex: OurMutex, timeout: number, unlockToken?: UnlockToken): UnlockToken | null {
     checkEmpty('lockIfAvailable', unlockToken)
     return mutex.lockIfAvailableSync(timeout) === null ? null : fill(mutex, unlockToken)
@@ -37,10 +37,7 @@ export class Condition extends OurCondition {
     cv.waitSync(unlockToken)
   }
 
-  /**
-   * Until `predicate` holds, for at most `timeout` milliseconds; says whether it does, or, without one,
-   * whether it was notified.
-   */
+  /** Waits until `predicate` is true, for at most `timeout` milliseconds. Returns whether it is; without it, whether notified. */
   static waitFor(
     cv: OurCondition,
     unlockToken: UnlockToken,
