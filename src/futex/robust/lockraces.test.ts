@@ -38,7 +38,7 @@ const carelessUnlock: Way = {
   },
 }
 
-test('an unlock that does not ask who waits leaves them asleep', () => {
+test('an unlock that does not check for waiters leaves them asleep', () => {
   for (const kind of [PLAIN, PI] as const) {
     expect(found(handedOn(kind, 2, { way: carelessUnlock }))).toMatch(
       /is blocked and no thread is left|lost wakeup/i,
@@ -75,7 +75,7 @@ const hastyQueue: Queue = ({ fx, owner, mutexes }, lock) => {
   return 0
 }
 
-test('a walk that does not look again moves a waiter that has left', () => {
+test('a walk that does not check again moves a waiter that has left', () => {
   expect(found(chainAgainst('unlock', hastyQueue))).toMatch(/on no list|foreign removal|double insert|links/i)
 })
 
@@ -103,7 +103,7 @@ const credulous: Walk = (context, futex, waiter) => {
 }
 
 test.for(['gives up', 'ends'] as const)(
-  'a walk that adds links up which were never true together tells of a deadlock that is none (%s)',
+  'a walk that combines links which were never true together reports a false deadlock (%s)',
   change => {
     expect(found(nearCycle(change, credulous))).toMatch(/no deadlock is reported, as there is none/)
   },
@@ -126,7 +126,7 @@ const carrying: Walk = (context, futex, waiter) => {
   return 0
 }
 
-test('a walk that carries a priority instead of the question makes a stranger inherit', () => {
+test('a walk that carries a priority and does not read it again makes an unrelated owner inherit', () => {
   expect(found(nearCycle('ends', carrying), { races: false })).toMatch(
     /no owner waits for B, or for the new owner of its record/,
   )
@@ -144,7 +144,7 @@ const lateBook: Way = {
   },
 }
 
-test('a robust lock that is pending only after it was taken is lost with an owner that dies in between', () => {
+test('a robust lock that becomes pending after it was taken is lost with an owner that dies in between', () => {
   // Whoever comes later could tell by the TID that its owner is no more; one that sleeps there cannot.
   const blind = WordMutex.prototype as unknown as { bury(): boolean }
   const { bury } = blind
@@ -186,7 +186,7 @@ const trusting: Way = {
   },
 }
 
-test('one who sleeps at a lock without a second look at its owner sleeps for ever when that has just died', () => {
+test('a waiter that does not check the owner again after it queued sleeps for ever when the owner has just died', () => {
   expect(found(killed(PLAIN, 'dies with it', { way: trusting }), MORTAL)).toMatch(
     /is blocked and no thread is left|lost wakeup/i,
   )

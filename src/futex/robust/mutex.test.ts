@@ -42,7 +42,7 @@ for (const [name, kind] of kinds) {
     expect(mutex.unlock(self)).toBe(0)
   })
 
-  test(`a ${name} mutex: those who wait get it one by one, and a timeout is one`, async () => {
+  test(`a ${name} mutex: the waiters get it one by one, and a timeout returns ETIMEDOUT`, async () => {
     const { fx, view } = futexes()
     const mutex = new WordMutex(fx, fx.word(view, 8), kind)
     expect(mutex.lockSync(fx.self)).toBe(0)
@@ -81,7 +81,7 @@ for (const [name, kind] of kinds) {
 }
 
 for (const [name, kind] of kinds.filter(([, each]) => (each & ROBUST) !== 0)) {
-  test(`a ${name} mutex whose owner ends: EOWNERDEAD, then consistent again, or gone for good`, async () => {
+  test(`a ${name} mutex whose owner ends: EOWNERDEAD, then consistent again, or not recoverable`, async () => {
     const { fx, view } = futexes()
     const mutex = new WordMutex(fx, fx.word(view, 8), kind)
     const first = fx.makeOwner()
@@ -135,7 +135,7 @@ test('the bare fast path is one compare-exchange each way', () => {
   expect(words[1]).toBe(0)
 })
 
-test('a robust mutex is given as many words as it takes, from an even one on', () => {
+test('a robust mutex needs its words to fit, from an even one on', () => {
   const { fx, view } = futexes()
   expect(() => new WordMutex(fx, fx.word(view, 9), ROBUST)).toThrow(/from an even one on; word 9 of 256/)
   expect(() => new WordMutex(fx, fx.word(view, 252), ROBUST_PI)).toThrow(/takes 6 words/)

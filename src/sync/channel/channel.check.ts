@@ -150,44 +150,44 @@ for (const capacity of [0, 1]) {
   const name = capacity === 0 ? 'unbuffered' : 'one slot'
   check(`${name}: a send and a receive`, {}, scene({ capacity, does: ['sends', 'receives'] }))
   check(
-    `${name}: a value comes as time runs out`,
+    `${name}: a value arrives as the time of its receiver is over`,
     {},
     scene({ capacity, does: ['is late to receive', 'tries to send'] }),
   )
   check(
-    `${name}: a value comes as its receiver is cancelled`,
+    `${name}: a value arrives as its receiver is cancelled`,
     {},
     scene({ capacity, does: ['is cancelled as it waits to receive', 'tries to send'] }),
   )
   check(
-    `${name}: room comes as the time of a sender is over`,
+    `${name}: a slot becomes free as the time of a sender is over`,
     {},
     scene({ capacity, full: capacity, does: ['is late to send', 'tries to receive'] }),
   )
   check(
-    `${name}: room comes as a sender is cancelled`,
+    `${name}: a slot becomes free as a sender is cancelled`,
     {},
     scene({ capacity, full: capacity, does: ['is cancelled as it waits to send', 'tries to receive'] }),
   )
   check(
-    `${name}: it is closed as one waits for a value`,
+    `${name}: it is closed while a receiver waits`,
     {},
     scene({ capacity, does: ['waits to receive', 'closes'] }),
   )
   check(
-    `${name}: two wait for a value, and the first is cancelled`,
+    `${name}: two receivers wait, and the first is cancelled`,
     {},
     scene({ capacity, does: ['is cancelled as it waits to receive', 'waits to receive', 'tries to send'] }),
   )
   check(
-    `${name}: two wait to send, and one of them is late`,
+    `${name}: two senders wait, and the time of one is over`,
     {},
     scene({ capacity, full: capacity, does: ['is late to send', 'is late to send', 'tries to receive'] }),
   )
   // Without a slot whoever recovers cannot do the dead one's part beforehand: it closes the channel.
   const owes = (what: 'send' | 'receive'): Scene['owes'] => (capacity === 0 ? 'close' : what)
   check(
-    `${name}: who sends dies at any step, and one waits for a value`,
+    `${name}: the sender dies at any step, and a receiver waits`,
     DIES(1),
     scene({ capacity, does: ['waits to receive', 'tries to send'], mortal: 1, owes: owes('send') }),
   )
@@ -203,13 +203,13 @@ for (const capacity of [0, 1]) {
     }),
   )
   check(
-    `${name}: who closes dies at any step, and one waits for a value`,
+    `${name}: the closing thread dies at any step, and a receiver waits`,
     DIES(1),
     scene({ capacity, does: ['waits to receive', 'closes'], mortal: 1, owes: 'close' }),
   )
 }
 check(
-  'who sends dies at any step, in the lock or out of it, as another receives',
+  'the sender dies at any step, with the lock or without, as another thread receives',
   DIES(0),
   scene({ capacity: 1, does: ['tries to send', 'tries to receive'], mortal: 0 }),
 )
@@ -224,7 +224,7 @@ check(
   scene({ capacity: 1, latest: true, does: ['tries to send', 'tries to send', 'tries to receive'] }),
 )
 check(
-  'the latest value only: who sends dies at any step',
+  'the latest value only: the sender dies at any step',
   DIES(0),
   scene({ capacity: 1, latest: true, full: 1, does: ['tries to send', 'tries to receive'], mortal: 0 }),
 )
@@ -267,4 +267,4 @@ function selects(asleep: boolean, mortal = false): Setup {
 
 check('two selects that face each other meet at exactly one channel', {}, selects(false))
 check('a send meets a select that waits at two channels', {}, selects(true))
-check('who serves a select dies at any step', DIES(0), selects(true, true))
+check('the thread that serves a select dies at any step', DIES(0), selects(true, true))

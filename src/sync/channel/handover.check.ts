@@ -2,14 +2,10 @@ import { check } from '../../checker/check.ts'
 import { DIES } from '../../../testing/sync/checksetup.ts'
 import { dyingWithPayload } from '../../../testing/sync/handoverprograms.ts'
 
-check(
-  'a sender that dies at any step leaves its payload to the ring or to nobody',
-  DIES(0),
-  dyingWithPayload('sends'),
-)
+check('the sender dies at any step: its payload is in the ring or freed', DIES(0), dyingWithPayload('sends'))
 
 check(
-  'a receiver that dies at any step leaves its payload to the ring or to nobody',
+  'the receiver dies at any step: its payload is in the ring or freed',
   DIES(0),
   dyingWithPayload('receives'),
 )

@@ -7,7 +7,7 @@ type Tasks = typeof import('../../../testing/sync/fixtures/handovertasks.ts')
 
 const steps: readonly Step[] = ['noted', 'marked', 'moved']
 
-test('the payload of a channel is the ring’s or is freed, at whatever step of handing it over a CPU dies', async () => {
+test('a CPU dies at any step of a hand-over: the payload is in the ring or freed', async () => {
   const kernel = await Kernel.boot({ cpus: 1, watchdog: false })
   await using _kernel = kernel
   const tasks = await kernel.import<Tasks>(

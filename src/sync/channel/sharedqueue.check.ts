@@ -93,7 +93,7 @@ function scene({ full, does, mortal, owes = false }: Scene): Setup {
         const lost = pushed.filter(record => !popped.includes(record)).length
         assert(
           lost <= crashed.length,
-          'what was pushed is popped, or still there, but for what died with its popper',
+          'each pushed record is popped or in the queue, or died with the thread that popped it',
         )
         does.forEach((doing, id) => {
           if (doing === 'waits to')
@@ -105,40 +105,48 @@ function scene({ full, does, mortal, owes = false }: Scene): Setup {
 }
 
 check('a push and a pop', {}, scene({ full: false, does: ['pushes', 'pops'] }))
-check('a record comes as time runs out', {}, scene({ full: false, does: ['is late to', 'tries to push'] }))
 check(
-  'a record comes as its popper is cancelled',
+  'a record arrives as the time of the waiter is over',
+  {},
+  scene({ full: false, does: ['is late to', 'tries to push'] }),
+)
+check(
+  'a record arrives as the waiter is cancelled',
   {},
   scene({ full: false, does: ['is cancelled as it waits to', 'tries to push'] }),
 )
-check('room comes as time runs out', {}, scene({ full: true, does: ['is late to', 'tries to pop'] }))
 check(
-  'two wait for a record, and the first is cancelled',
+  'a slot becomes free as the time of the waiter is over',
+  {},
+  scene({ full: true, does: ['is late to', 'tries to pop'] }),
+)
+check(
+  'two threads wait for a record, and the first is cancelled',
   {},
   scene({ full: false, does: ['is cancelled as it waits to', 'waits to', 'tries to push'] }),
 )
 check(
-  'one waits for room, and another comes first',
+  'a thread waits for a slot, and another takes it first',
   {},
   scene({ full: true, does: ['is late to', 'tries to push', 'tries to pop'] }),
 )
 check(
-  'who pushes dies at any step, and one waits for the record',
+  'the pushing thread dies at any step, and another waits for the record',
   DIES(1),
   scene({ full: false, does: ['waits to', 'tries to push'], mortal: 1, owes: true }),
 )
 check(
-  'who pops dies at any step, and one waits for room',
+  'the popping thread dies at any step, and another waits for a slot',
   DIES(1),
   scene({ full: true, does: ['waits to', 'tries to pop'], mortal: 1, owes: true }),
 )
 check(
-  'who pushes dies at any step, in the lock or out of it, as another pops',
+  'the pushing thread dies at any step, with the lock or without, as another pops',
   DIES(0),
   scene({ full: false, does: ['tries to push', 'tries to pop'], mortal: 0 }),
 )
 check(
-  'who pushes dies at any step as another pushes and a third pops',
+  'the pushing thread dies at any step as another pushes and a third pops',
   DIES(0),
   scene({ full: false, does: ['tries to push', 'tries to push', 'tries to pop'], mortal: 0 }),
 )

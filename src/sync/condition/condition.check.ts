@@ -110,40 +110,40 @@ check(
   {},
   scene({ waiters: ['comes'], notifies: Infinity }),
 )
-check('a notify as the time is over: told, or not counted', {}, scene({ waiters: ['is late'], notifies: 1 }))
-check('a notify as the waiter is cancelled', {}, scene({ waiters: ['is cancelled'], notifies: 1 }))
 check(
-  'a notify of one that cannot have the mutex yet',
+  'a notify as the time of the waiter is over: the waiter is notified, or not counted',
   {},
-  scene({ waiters: ['waits'], notifies: 1, holds: true }),
+  scene({ waiters: ['is late'], notifies: 1 }),
 )
+check('a notify as the waiter is cancelled', {}, scene({ waiters: ['is cancelled'], notifies: 1 }))
+check('a notify while the mutex is held', {}, scene({ waiters: ['waits'], notifies: 1, holds: true }))
 check(
-  'the same as its time is over: it is moved, or has left',
+  'a notify while the mutex is held, as the time of the waiter is over: it is moved, or has left',
   {},
   scene({ waiters: ['is late'], notifies: 1, holds: true }),
 )
 check(
-  'a notify of two: one after the other has the mutex',
+  'a notify of two waiters: one after the other has the mutex',
   { rerun: false },
   scene({ waiters: ['waits', 'waits'], notifies: Infinity }),
 )
 check(
-  `a notify of two by the holder of the mutex: both move to its queue ${ONE}`,
+  `a notify of two waiters by the holder of the mutex: both move to its queue ${ONE}`,
   BOUNDED,
   scene({ waiters: ['waits', 'is late'], notifies: Infinity, holds: true }),
 )
 check(
-  `the waiter that was to be notified is cancelled: another is ${ONE}`,
+  `the notified waiter is cancelled: another is notified ${ONE}`,
   BOUNDED,
   scene({ waiters: ['is cancelled', 'waits'], notifies: 1 }),
 )
 check(
-  'who notifies dies at any step: the waiter looks again',
+  'the notifier dies at any step: the waiter checks again',
   DIES(1),
   scene({ waiters: ['waits'], notifies: 1, mortal: 1 }),
 )
 check(
-  'who notifies two dies at any step',
+  'the notifier of two waiters dies at any step',
   DIES(2),
   scene({ waiters: ['waits', 'waits'], notifies: Infinity, mortal: 2 }),
 )

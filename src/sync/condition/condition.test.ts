@@ -34,7 +34,7 @@ async function waiters(names: readonly string[]): Promise<{
   return { schedule, condition, token: await mutex.lockAsync(), ended, running, all }
 }
 
-test('one that is cancelled as it wants the mutex back does not hold up those who were notified with it', async () => {
+test('a waiter that is cancelled as it locks the mutex again does not hold up the others that were notified', async () => {
   const { schedule, condition, token, ended, running, all } = await waiters(['first', 'second', 'third'])
   expect(condition.notify()).toBe(3)
   await soon()
@@ -46,7 +46,7 @@ test('one that is cancelled as it wants the mutex back does not hold up those wh
   schedule.exit()
 })
 
-test('a notification of one that is cancelled as it wants the mutex back is another’s', async () => {
+test('a waiter that is cancelled as it locks the mutex again passes its notification on', async () => {
   const { schedule, condition, token, ended, running, all } = await waiters(['first', 'second'])
   expect(condition.notify(1)).toBe(1)
   await soon()

@@ -27,6 +27,6 @@ const wakeBeforeMoving: typeof notify = (context, _place, { waiting, notified })
   return 2
 }
 
-test('a notify that wakes the first before the others are in line leaves them asleep when that one was about to go', () => {
+test('a notify that wakes the first waiter before the others are queued leaves them asleep when the first was about to leave', () => {
   expect(found(notifyByStranger(wakeBeforeMoving))).toMatch(/patient is (asleep|blocked)/)
 })

@@ -34,7 +34,7 @@ const saysBeforeQueueing: typeof notify = (context, _place, { waiting }) => {
   return 1
 }
 
-test('a notify that says in the word that others wait before they do leaves them asleep when it is unlocked in between', () => {
+test('a notify that sets the flag in the word before it queues the waiters leaves them asleep when the mutex is unlocked in between', () => {
   const broken = notifyAtWord({ kind: ROBUST, waiters: 1, holds: false, notifies: saysBeforeQueueing })
   expect(found(broken)).toMatch(/asleep|blocked/)
   expect(() => found(notifyAtWord({ kind: ROBUST, waiters: 1, holds: false }))).toThrow('nothing was found')

@@ -65,7 +65,7 @@ describe.each([{}, { robust: true }, { protocol: 'handoff' }] as const)('mutexes
 })
 
 test.each(['readsThenWrites', 'writesThenReads'] as const)(
-  'a circle through readers and writers of two RwLocks is reported: %s',
+  'a cycle through readers and writers of two RwLocks is reported: %s',
   async way => {
     const { kernel, tasks, found, reports } = await boot()
     const [a, b] = ['a', 'b'].map(name => new RwLock({ name }))
@@ -98,7 +98,7 @@ test('a task and a thread that wait for one another are found', async () => {
   expect(await task).toBe('both')
 })
 
-test('with debug the one that closes the circle gets an error, and the report says where each lock was taken', async () => {
+test('with debug the wait that completes the cycle throws, and the report says where each lock was taken', async () => {
   const { kernel, tasks, found } = await boot({ debug: true })
   const [a, b] = [new Mutex({ name: 'a' }), new Mutex({ name: 'b' })]
   const both = words(2)
@@ -114,7 +114,7 @@ test('with debug the one that closes the circle gets an error, and the report sa
   expect(message.match(/holds since\n\s+at locksInOrder.*circletasks\.ts:6/g)).toHaveLength(2)
 })
 
-test('long waits that are none are not reported', async () => {
+test('long waits without a deadlock are not reported', async () => {
   const { kernel, tasks, reports } = await boot()
   const [a, b] = [new Mutex(), new Mutex({ robust: true })]
   const running = [a, b, a, b].map(mutex => kernel.spawn(tasks.holdsLong, [mutex, 2, 320]))

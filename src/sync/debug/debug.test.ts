@@ -28,7 +28,7 @@ afterEach(() => {
   off = null
 })
 
-test('two tasks that lock two mutexes crosswise are reported, with names and both stacks, when the circle closes', async () => {
+test('two tasks that lock two mutexes crosswise are reported, with names and both stacks, when the cycle is complete', async () => {
   const signal = debug()
   const [accounts, audit] = [new Mutex({ name: 'accounts' }), new Mutex({ name: 'audit' })]
   const schedule = new Schedule()
@@ -52,7 +52,7 @@ test('two tasks that lock two mutexes crosswise are reported, with names and bot
   expect(message.match(/debug\.test/g)?.length).toBeGreaterThanOrEqual(4)
 })
 
-test('whoever would close a circle gets an error, if one asks for that', async () => {
+test('with throws, a wait that would complete a cycle throws', async () => {
   debug(true)
   const [a, b] = [new Mutex({ name: 'a' }), new Mutex({ name: 'b' })]
   const schedule = new Schedule()
@@ -71,7 +71,7 @@ test('whoever would close a circle gets an error, if one asks for that', async (
   expect(ends.sort()).toEqual(['ERR_HEDDLE_DEADLOCK', 'both'])
 })
 
-test('one that waits for a lock that it holds itself closes the smallest circle', async () => {
+test('a task that waits for a lock that it holds itself is the smallest cycle', async () => {
   debug()
   const mutex = new Mutex({ name: 'own' })
   mutex.lockSync()
@@ -80,7 +80,7 @@ test('one that waits for a lock that it holds itself closes the smallest circle'
   mutex.unlock()
 })
 
-test('a circle through a readers-writer lock is one too', async () => {
+test('a cycle through a readers-writer lock is found', async () => {
   const signal = debug()
   const lock = new RwLock({ name: 'table' })
   const mutex = new Mutex({ name: 'row' })
@@ -119,7 +119,7 @@ test('a lock whose holder has ended is reported, once', async () => {
   expect(locks().find(({ name }) => name === 'forgotten')?.holders[0].ended).toBe(true)
 })
 
-test('locks() lists who holds and who waits', async () => {
+test('locks() lists holders and waiters', async () => {
   expect(() => locks()).toThrow(/debugLocks/)
   debug()
   const mutex = new Mutex({ name: 'listed' })
@@ -135,7 +135,7 @@ test('locks() lists who holds and who waits', async () => {
   expect(locks().filter(({ name }) => name === 'listed')).toEqual([])
 })
 
-test('a lock that keeps its own queue is on record however it was had, and whoever waits for it', async () => {
+test('a lock that waits at a futex is recorded, with all its holders and waiters', async () => {
   debug()
   const mutex = new Mutex({ name: 'listed', robust: true })
   const listed = (): string[] => {
@@ -158,7 +158,7 @@ test('a lock that keeps its own queue is on record however it was had, and whoev
   expect(locks().filter(({ name }) => name === 'listed')).toEqual([])
 })
 
-test('who waits at a condition does not hold its mutex meanwhile, and holds it as often as before afterwards', async () => {
+test('a waiter at a condition does not hold its mutex meanwhile, and holds it as often as before afterwards', async () => {
   debug()
   const mutex = new Mutex({ name: 'given up', type: 'recursive' })
   const condition = new Condition()
@@ -178,7 +178,7 @@ test('who waits at a condition does not hold its mutex meanwhile, and holds it a
   schedule.exit()
 })
 
-test('a CPU whose modules load nothing of this library keeps the record of its tasks too', async () => {
+test('a CPU whose modules load nothing of this library records the locks of its tasks too', async () => {
   await using kernel = await Kernel.boot({ cpus: 1 })
   const tasks = await kernel.import<typeof Stranger>(
     new URL('../../../testing/sync/fixtures/stranger.ts', import.meta.url),
@@ -194,7 +194,7 @@ test('a CPU whose modules load nothing of this library keeps the record of its t
   expect(holders.map(({ who }) => who)).toEqual([expect.stringContaining("task 'stranger'")])
 })
 
-test('what was held when debug mode was turned off is not on record when it is turned on again', () => {
+test('locks that were held when debug mode was turned off are not listed when it is turned on again', () => {
   debug()
   const mutex = new Mutex({ name: 'long ago' })
   mutex.lockSync()

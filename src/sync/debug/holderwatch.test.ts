@@ -42,7 +42,7 @@ test('a waiter that the lock was handed to, and that has not run since, does not
   expect(said).toEqual([])
 })
 
-test('a waiter that held the lock before does, and that is told once', () => {
+test('a waiter that held the lock before waits for itself, and that is reported once', () => {
   const said = warnings()
   const { futexes } = ambient()
   const { tid } = futexes.self

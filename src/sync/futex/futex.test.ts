@@ -41,7 +41,7 @@ async function wakeAll(view: FutexView, index: number, count: number, options = 
   return woken
 }
 
-describe('futexes on shared memory, with nothing set up:', () => {
+describe('futexes on shared memory, without setup:', () => {
   test('tasks of two CPUs, compiled and not, and promises wait at one word', async () => {
     const view = words()
     const waiting = [
@@ -98,7 +98,7 @@ describe('futexes on shared memory, with nothing set up:', () => {
     expect(await Promise.all(waiting)).toEqual(['ok', 'ok'])
   })
 
-  test('bitsets choose who is woken', async () => {
+  test('bitsets choose the waiters to wake', async () => {
     const view = words()
     const [odd, even] = [1, 2].map(bitset => futex.waitAsync(view, 0, 0, { bitset, timeout: 60_000 }))
     expect(futex.wake(view, 0, Infinity, { bitset: 2 })).toBe(1)
@@ -313,7 +313,7 @@ describe('futexes on shared memory, with nothing set up:', () => {
     ['floats of 32 bits', new Float32Array(bytes)],
     ['floats of 64 bits', new Float64Array(bytes)],
     ['a DataView', new DataView(bytes)],
-  ])('a word is none of %s', (_, floats) => {
+  ])('a word of %s is refused', (_, floats) => {
     const view = floats as never
     expect(code(() => futex.wake(view, 0))).toBe('EINVAL')
     expect(code(() => futex.waitSync(view, 0, 0, { timeout: 1 }))).toBe('EINVAL')
@@ -343,7 +343,7 @@ describe('futexes on shared memory, with nothing set up:', () => {
     expect(view[1]).toBe(7)
   })
 
-  test('what is wrong is said with the codes of Linux', () => {
+  test('errors have the codes of Linux', () => {
     const view = words()
     expect(code(() => futex.wake(new Int32Array(4), 0))).toBe('EFAULT')
     expect(code(() => futex.wake(view, 4))).toBe('EFAULT')

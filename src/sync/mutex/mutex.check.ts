@@ -77,7 +77,7 @@ function handedOn(others: readonly Doing[], options: { mortal?: number; demands?
             result === 'locked' ||
               (result === 'late' && (doing === 'tries' || doing === 'is late')) ||
               (result === 'told' && holder !== 0),
-            'it had the lock, was late, or was told that its holder died',
+            'the waiter had the lock, was late, or got the error for a dead holder',
           )
         }
       },
@@ -85,29 +85,37 @@ function handedOn(others: readonly Doing[], options: { mortal?: number; demands?
   }
 }
 
-check('an unlock against a lock: one at a time, and both get it', {}, handedOn(['locks']))
-check('an unlock against one whose time is over', {}, handedOn(['is late']))
-check('an unlock against one that is cancelled', {}, handedOn(['is cancelled']))
-check('an unlock, one that waits and one that tries', { rerun: false }, handedOn(['waits', 'tries']))
-check(`an unlock, one that waits and one that comes ${ONE}`, BOUNDED, handedOn(['waits', 'locks']))
-check('an unlock and two that wait, one of them late', {}, handedOn(['is late', 'waits']))
-check('an unlock and two that wait, the first of them cancelled', {}, handedOn(['is cancelled', 'waits']))
-check('an unlock that hands over, to one that is late', {}, handedOn(['is late', 'waits'], { demands: true }))
-
-check('who unlocks dies at any step, and one waits', DIES(0), handedOn(['waits'], { mortal: 0 }))
+check('an unlock and a lock: one holder at a time, and both get it', {}, handedOn(['locks']))
+check('an unlock as the time of the waiter is over', {}, handedOn(['is late']))
+check('an unlock as the waiter is cancelled', {}, handedOn(['is cancelled']))
+check('an unlock, a waiter and a tryLock', { rerun: false }, handedOn(['waits', 'tries']))
+check(`an unlock, a waiter and a lock ${ONE}`, BOUNDED, handedOn(['waits', 'locks']))
+check('an unlock and two waiters, the time of one is over', {}, handedOn(['is late', 'waits']))
+check('an unlock and two waiters, the first is cancelled', {}, handedOn(['is cancelled', 'waits']))
 check(
-  'who unlocks dies at any step as it hands the lock over',
+  'an unlock hands over, as the time of the waiter is over',
+  {},
+  handedOn(['is late', 'waits'], { demands: true }),
+)
+
+check('the unlocker dies at any step, and a waiter sleeps', DIES(0), handedOn(['waits'], { mortal: 0 }))
+check(
+  'the unlocker dies at any step as it hands the lock over',
   DIES(0),
   handedOn(['waits'], { mortal: 0, demands: true }),
 )
 check(
-  `one that comes dies at any step ${NONE}`,
+  `a locking thread dies at any step ${NONE}`,
   { ...DIES(1), ...BOUNDED, preemptions: 0 },
   handedOn(['locks'], { mortal: 1 }),
 )
 check(
-  'one of two that wait dies at any step, woken or not, with the lock or without',
+  'one of two waiters dies at any step, woken or not, with the lock or without',
   DIES(1),
   handedOn(['waits', 'is late'], { mortal: 1 }),
 )
-check('who unlocks dies at any step, and two wait', DIES(0), handedOn(['waits', 'is late'], { mortal: 0 }))
+check(
+  'the unlocker dies at any step, and two waiters sleep',
+  DIES(0),
+  handedOn(['waits', 'is late'], { mortal: 0 }),
+)

@@ -10,7 +10,7 @@ import { ID } from '../wait/objectwords.ts'
 import { Mutex, RwLock, Semaphore, UnlockToken } from '../index.ts'
 import { Atomics as Structs } from '../small/structs.ts'
 
-test('a lock that nobody contends for has not touched the futexes', () => {
+test('a lock without contention does not use the futexes', () => {
   const mutex = new Mutex()
   const semaphore = new Semaphore(2)
   const lock = new RwLock()
@@ -32,7 +32,7 @@ test('locking and unlocking allocate nothing, on a thread and in a task', () => 
   expect(bytes.filter(([, each]) => each > 4)).toEqual([])
 })
 
-describe('what a token says and does', () => {
+describe('a token', () => {
   test('it is locked until it is unlocked, and `using` unlocks', () => {
     const mutex = new Mutex()
     {
@@ -58,7 +58,7 @@ describe('what a token says and does', () => {
   })
 })
 
-test('time runs out and signals are aborted, and those behind in the line still get the lock', async () => {
+test('waits time out and are aborted, and the waiters behind them still get the lock', async () => {
   const mutex = new Mutex()
   const token = await mutex.lockAsync()
   const stopping = new AbortController()
@@ -74,7 +74,7 @@ test('time runs out and signals are aborted, and those behind in the line still 
   await expect(mutex.lockAsync({ signal: AbortSignal.abort(new Error('before')) })).rejects.toThrow('before')
 })
 
-test('a recursive mutex is unlocked as often as it was locked; coroutines are told apart', async () => {
+test('a recursive mutex is unlocked as often as it was locked; each coroutine is an owner of its own', async () => {
   const mutex = new Mutex({ type: 'recursive' })
   const schedule = new Schedule()
   const order: string[] = []
@@ -91,7 +91,7 @@ test('a recursive mutex is unlocked as often as it was locked; coroutines are to
   expect(mutex.locked).toBe(false)
 })
 
-test('a coroutine that is sent round because a thread has died waits on, and gets the lock', async () => {
+test('a coroutine that checks again because a thread has died waits on, and gets the lock', async () => {
   const mutex = new Mutex()
   const schedule = new Schedule()
   const token = mutex.lockSync()
@@ -107,7 +107,7 @@ test('a coroutine that is sent round because a thread has died waits on, and get
   schedule.exit()
 })
 
-test('a robust mutex whose holder had locked it twice when it died is the next one’s, and unlocked by one unlock', async () => {
+test('a robust mutex whose holder died after two locks goes to the next owner, which unlocks it once', async () => {
   const mutex = new Mutex({ robust: true, type: 'recursive' })
   const worker = new Worker(new URL('../../../testing/sync/fixtures/lockstwice.ts', import.meta.url), {
     workerData: mutex.handle,
@@ -120,7 +120,7 @@ test('a robust mutex whose holder had locked it twice when it died is the next o
   expect(mutex.locked).toBe(false)
 })
 
-test('a robust mutex whose holder died is mended by a flow of promises that has it next', async () => {
+test('async code gets a robust mutex whose holder died, and makes it consistent', async () => {
   const mutex = new Mutex({ robust: true, type: 'recursive' })
   const worker = new Worker(new URL('../../../testing/sync/fixtures/lockstwice.ts', import.meta.url), {
     workerData: mutex.handle,
@@ -134,7 +134,7 @@ test('a robust mutex whose holder died is mended by a flow of promises that has 
   expect(mutex.locked).toBe(false)
 })
 
-test('a lock that found no room to keep its queue in can be had when there is some', () => {
+test('a lock that failed because the arena was full works when there is room', () => {
   const mutex = new Mutex({ robust: true })
   const map = vi.spyOn(ambient().futexes.space, 'map').mockImplementationOnce(() => {
     throw new RangeError('mappings is full')
@@ -147,13 +147,13 @@ test('a lock that found no room to keep its queue in can be had when there is so
   expect(mutex.locked).toBe(false)
 })
 
-test('an errorcheck mutex tells its holder that it would wait for itself', () => {
+test('an errorcheck mutex throws when its holder locks it again', () => {
   const mutex = new Mutex({ type: 'errorcheck', name: 'accounts' })
   using _ = mutex.lockSync()
   expect(() => mutex.lockSync()).toThrow(/'accounts'.*already/)
 })
 
-test('a mutex over a place of your own: zeros are a free mutex, and two objects over one place are one lock', async () => {
+test('a mutex in memory of the caller: zeros are a free mutex, and two objects over the same words are one lock', async () => {
   const view = new Int32Array(new SharedArrayBuffer(64), 16)
   const one = new Mutex({ view, index: 4 })
   const other = new Mutex({ view, index: 4 })
@@ -166,7 +166,7 @@ test('a mutex over a place of your own: zeros are a free mutex, and two objects 
   expect(() => new Mutex({ buffer: new ArrayBuffer(64) as never })).toThrow(TypeError)
 })
 
-test('one who keeps losing the race for the lock is handed it', async () => {
+test('a waiter that keeps losing the race for the lock is handed it', async () => {
   const mutex = new Mutex()
   const order: string[] = []
   let token = await mutex.lockAsync()
@@ -194,7 +194,7 @@ test('one who keeps losing the race for the lock is handed it', async () => {
 })
 
 describe("the structs proposal's static API", () => {
-  test('lock fills the token that it is given, or makes one', () => {
+  test('lock fills the given token, or makes one', () => {
     const mutex = new Structs.Mutex()
     const token = UnlockToken.empty()
     expect(token.locked).toBe(false)

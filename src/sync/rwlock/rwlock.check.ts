@@ -5,7 +5,7 @@ import { type Scene, scene } from '../../../testing/sync/rwprograms.ts'
 /** Once for those who compete, once for those who are given the lock. */
 function both(name: string, options: CheckOptions, what: Scene): void {
   check(name, options, scene(what))
-  check(`${name}; who waits is given the lock`, options, scene({ ...what, demanding: true }))
+  check(`${name}; the waiters are handed the lock`, options, scene({ ...what, demanding: true }))
 }
 
 check('a writer ends as a reader comes', {}, scene({ held: 'write', others: [['comes to', 'read']] }))
@@ -23,12 +23,12 @@ check(
   scene({ held: 'read', others: [['waits to', 'upgrade']] }),
 )
 check(
-  'one of two readers ends as the time of the other is over, who upgrades',
+  'one of two readers ends as the time of the other, which upgrades, is over',
   {},
   scene({ held: 'read', others: [['is late to', 'upgrade']] }),
 )
 check(
-  'a writer whose time is over leaves the line to the reader behind it',
+  'a writer whose time is over leaves the queue to the reader behind it',
   {},
   scene({
     held: 'read',
@@ -39,7 +39,7 @@ check(
   }),
 )
 both(
-  'a writer that is cancelled leaves the line to the writer behind it',
+  'a cancelled writer leaves the queue to the writer behind it',
   {},
   {
     held: 'write',
@@ -50,7 +50,7 @@ both(
   },
 )
 both(
-  'a reader and a writer wait for a writer: one after the other comes in',
+  'a reader and a writer wait for a writer: one after the other is admitted',
   {},
   {
     held: 'write',
@@ -69,12 +69,12 @@ const comesBehind: Scene = {
 }
 check(`a writer waits, and a reader comes ${ONE}`, BOUNDED, scene(comesBehind))
 check(
-  'a writer waits, and a reader comes; the waiter is given the lock',
+  'a writer waits, and a reader comes; the waiter is handed the lock',
   {},
   scene({ ...comesBehind, demanding: true }),
 )
 check(
-  'a reader upgrades before a writer that is in line already',
+  'a reader upgrades before a writer that is queued already',
   {},
   scene({
     held: 'read',
@@ -96,7 +96,7 @@ both('a writer dies at any step, and who waits to write comes in or is told', DI
   mortal: 0,
 })
 both(
-  'a reader dies at any step: nobody writes beside it, and who waits comes in when someone lets go in its place',
+  'a reader dies at any step: no thread writes before another unlocks for it, and then the waiters are admitted',
   DIES(0),
   { held: 'read', others: [['waits to', 'write']], mortal: 0 },
 )
@@ -109,12 +109,12 @@ const letsTwoIn: Scene = {
   mortal: 0,
 }
 check(
-  `a writer dies at any step as it lets two readers in ${NONE}`,
+  `a writer dies at any step as it admits two readers ${NONE}`,
   { ...DIES(0), ...BOUNDED, preemptions: 0 },
   scene(letsTwoIn),
 )
 check(
-  'a writer dies at any step as it lets two readers in; the waiters are given the lock',
+  'a writer dies at any step as it admits two readers; the waiters are handed the lock',
   DIES(0),
   scene({ ...letsTwoIn, demanding: true }),
 )

@@ -12,7 +12,7 @@ class LeavesSilently extends WriteWait {
   }
 }
 
-test('a writer that is woken, and cancelled, leaves the next asleep at a free lock unless it wakes it', () => {
+test('a writer that is woken and cancelled, and does not wake the next, leaves it asleep at a free lock', () => {
   const waiting = scene({
     held: 'write',
     others: [

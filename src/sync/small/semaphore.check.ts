@@ -59,11 +59,11 @@ function scene({ permits = 0, wants, gives, mortal }: Scene): Setup {
   }
 }
 
-check('permits come as one asks', {}, scene({ wants: [['asks', 1]], gives: 1 }))
-check('permits come as time runs out', {}, scene({ wants: [['is late', 1]], gives: 1 }))
-check('permits come as one is cancelled', {}, scene({ wants: [['is cancelled', 1]], gives: 1 }))
+check('a release as another thread acquires', {}, scene({ wants: [['asks', 1]], gives: 1 }))
+check('a release as the time of the waiter is over', {}, scene({ wants: [['is late', 1]], gives: 1 }))
+check('a release as the waiter is cancelled', {}, scene({ wants: [['is cancelled', 1]], gives: 1 }))
 check(
-  'the first in line wants more than there is: who is behind it is served when it leaves, out of time',
+  'the first waiter wants more permits than there are: the next is served when its time is over',
   {},
   scene({
     wants: [
@@ -74,7 +74,7 @@ check(
   }),
 )
 check(
-  'the same, when it is cancelled',
+  'the first waiter wants more permits than there are: the next is served when it is cancelled',
   {},
   scene({
     wants: [
@@ -96,7 +96,7 @@ check(
   }),
 )
 check(
-  'one waits, another asks, and there is enough for both',
+  'a thread waits, another acquires, and there are permits for both',
   {},
   scene({
     wants: [
@@ -108,12 +108,12 @@ check(
 )
 
 check(
-  'who releases dies at any step: what was there and what it gave is given once',
+  'the releasing thread dies at any step: each permit is granted once',
   DIES(1),
   scene({ permits: 1, wants: [['waits', 2]], gives: 1, mortal: 1 }),
 )
 check(
-  'who releases to two dies at any step',
+  'the thread that releases to two waiters dies at any step',
   DIES(2),
   scene({
     wants: [
@@ -125,7 +125,7 @@ check(
   }),
 )
 check(
-  'the first in line dies at any step, with its permits or without',
+  'the first waiter dies at any step, with its permits or without',
   DIES(0),
   scene({
     wants: [

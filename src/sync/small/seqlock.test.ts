@@ -39,7 +39,7 @@ function busyRecord(): { record: SeqLock; end: () => void } {
   }
 }
 
-test('a writer that comes later does not pass one that waits, though the record is free', async () => {
+test('a later writer does not pass a waiting one, although the record is free', async () => {
   for (let round = 0; round < 20; round++) {
     const { record, end } = busyRecord()
     const waiting = kernel.spawn(tasks.writes, [record, 1])
@@ -53,7 +53,7 @@ test('a writer that comes later does not pass one that waits, though the record 
   }
 })
 
-test('of two that wait the one that came first writes first', async () => {
+test('of two waiting writers the one that came first writes first', async () => {
   for (let round = 0; round < 20; round++) {
     const { record, end } = busyRecord()
     const next = record.at + NEXT
@@ -70,7 +70,7 @@ test('of two that wait the one that came first writes first', async () => {
   }
 })
 
-test('writers that write all the time all get on', async () => {
+test('writers that write all the time all make progress', async () => {
   const record = new SeqLock({ fields: 2 })
   const writers = [0, 1].map(cpu => kernel.spawn(tasks.writesMuch, [record, cpu, 300], { affinity: [cpu] }))
   for (let time = 0; time < 300; time++) record.write([9, 9])
@@ -81,7 +81,7 @@ test('writers that write all the time all get on', async () => {
 })
 
 test.each([0, 1])(
-  'a record that throws as it is read for copy %i leaves the record as it was, or as it is to be, and free',
+  'an argument that throws as it is read for copy %i leaves the old or the new record, and the lock free',
   copies => {
     const record = new SeqLock({ fields: 3 })
     record.write([1, 2, 3])
@@ -107,7 +107,7 @@ test.each([0, 1])(
   },
 )
 
-test('a writer that could not even give up the record takes it again', () => {
+test('a writer whose TID was left in the lock writes again', () => {
   const record = new SeqLock({ fields: 1 })
   record.write([1])
   // What a write leaves whose stack was full at each step.

@@ -113,22 +113,30 @@ for (const [name, kind] of [
   ['automatic event', automatic],
   ['cell', cell],
 ] as [string, Kind<SyncObject>][]) {
-  check(`${name}: it opens as one comes`, {}, scene(kind, ['comes']))
-  check(`${name}: it opens as the time of one is over`, {}, scene(kind, ['is late']))
-  check(`${name}: it opens as one is cancelled`, {}, scene(kind, ['is cancelled']))
-  check(`${name}: one is cancelled, another is late`, {}, scene(kind, ['is cancelled', 'is late']))
-  check(`${name}: who opens it dies at any step`, DIES(1), scene(kind, ['waits'], true))
+  check(`${name}: it opens as a thread comes`, {}, scene(kind, ['comes']))
+  check(`${name}: it opens as the time of a waiter is over`, {}, scene(kind, ['is late']))
+  check(`${name}: it opens as a waiter is cancelled`, {}, scene(kind, ['is cancelled']))
+  check(
+    `${name}: a waiter is cancelled, and the time of another is over`,
+    {},
+    scene(kind, ['is cancelled', 'is late']),
+  )
+  check(`${name}: the thread that opens it dies at any step`, DIES(1), scene(kind, ['waits'], true))
 }
 for (const [name, kind] of [
   ['latch', latch],
   ['event', manual],
   ['cell', cell],
 ] as [string, Kind<SyncObject>][]) {
-  check(`${name}: one waits, another comes`, {}, scene(kind, ['waits', 'comes']))
-  check(`${name}: who opens it for two dies at any step`, DIES(2), scene(kind, ['waits', 'waits'], true))
+  check(`${name}: a thread waits, and another comes`, {}, scene(kind, ['waits', 'comes']))
+  check(
+    `${name}: the thread that opens it for two dies at any step`,
+    DIES(2),
+    scene(kind, ['waits', 'waits'], true),
+  )
 }
 check(
-  'automatic event: the first in line is cancelled, and the next goes through',
+  'automatic event: the first waiter is cancelled, and the next is admitted',
   {},
   scene(automatic, ['is cancelled', 'waits']),
 )
@@ -215,19 +223,23 @@ function once(others: readonly Doing[], ends: 'done' | 'thrown' | 'dead'): Setup
 check('once: it is done as another comes', {}, once(['comes'], 'done'))
 check('once: it is done as the time of another is over', {}, once(['is late'], 'done'))
 check('once: it is done as another is cancelled', {}, once(['is cancelled'], 'done'))
-check('once: who does it throws, and another waits', {}, once(['waits'], 'thrown'))
+check('once: the function throws, and another thread waits', {}, once(['waits'], 'thrown'))
 check(
-  'once: who does it throws, and the first of two that wait is late',
+  'once: the function throws, and the time of the first of two waiters is over',
   {},
   once(['is late', 'waits'], 'thrown'),
 )
 check(
-  'once: who does it throws, and the first of two that wait is cancelled',
+  'once: the function throws, and the first of two waiters is cancelled',
   {},
   once(['is cancelled', 'waits'], 'thrown'),
 )
-check('once: who does it dies at any step, and another does it', DIES(0), once(['waits'], 'dead'))
-check('once: who does it dies at any step, and two wait', DIES(0), once(['waits', 'waits'], 'dead'))
+check(
+  'once: the running thread dies at any step, and another runs its function',
+  DIES(0),
+  once(['waits'], 'dead'),
+)
+check('once: the running thread dies at any step, and two wait', DIES(0), once(['waits', 'waits'], 'dead'))
 
 /** Who arrives at a barrier; the last thread of them just now. */
 function meeting(parties: number, others: readonly Doing[], mortal = false): Setup {
@@ -270,7 +282,7 @@ function meeting(parties: number, others: readonly Doing[], mortal = false): Set
         if (crashed.length === 0)
           assert(
             missing === 0 || (missing === 1 && others.includes('is cancelled')),
-            'as many as it takes have met',
+            'as many as the barrier takes have met',
           )
         else assert(made[count].meetings === 1 && met === parties - 1, 'the others have met')
       },
@@ -323,7 +335,7 @@ check('seqlock: a writer and a reader', {}, sequence(1))
 check('seqlock: two writers and a reader', {}, sequence(2))
 check('seqlock: a reader never waits for a writer that died', DIES(0), sequence(1, true))
 check(
-  `seqlock: a writer takes the place of one that died ${NONE}`,
+  `seqlock: a writer replaces one that died ${NONE}`,
   { ...DIES(0), ...BOUNDED, preemptions: 0 },
   sequence(2, true),
 )

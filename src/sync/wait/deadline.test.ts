@@ -154,7 +154,7 @@ describe('no wait ends before its time:', () => {
     expect(await kernel.spawn(tasks.earlyWaits, [few, held(), new Event()])).toBe(0)
   })
 
-  test('a time beyond what a timer takes is not over at once', async () => {
+  test('a time longer than the maximum of a timer is not over immediately', async () => {
     const event = new Event()
     const outcome = event.waitAsync({ timeout: 1e12 })
     const joined = kernel.spawn(tasks.waitsUntil, [event, 8.64e15], { timeout: 1e12 })

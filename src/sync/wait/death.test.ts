@@ -37,7 +37,7 @@ async function runsInto(task: PromiseLike<unknown>, words: Int32Array<SharedArra
   await until('it is there', () => Atomics.load(words, 0) === 1)
 }
 
-test('the booting thread is told though it blocks, and so hears of no death', async () => {
+test('the booting thread gets the error although it blocks, and so gets no event of the death', async () => {
   const mutex = new Mutex({ robust: true })
   const words = shared(4)
   await runsInto(kernel.spawn(tasks.exitWith, [mutex, words], mortal), words)
@@ -59,7 +59,7 @@ test('a task on another CPU goes on when one dies in the lock of a channel', asy
   expect(await received).toBe(7)
 })
 
-test('the booting thread goes on, though it waits for the lock before it is told of the death', async () => {
+test('the booting thread goes on, although it waits for the lock before the event of the death', async () => {
   const channel = new Channel<number>(4)
   const words = shared(4)
   await runsInto(kernel.spawn(tasks.dieInChannel, [channel, words], mortal), words)
@@ -116,7 +116,7 @@ const DEATHS = process.env['HEDDLE_LONG'] === '1' ? 200 : 12
 const SPAN = 10_000_000
 
 test.each([0, 1, 64])(
-  'senders die one after the other at a channel of capacity %i: whoever receives gets what each of them sent, in order',
+  'senders die one after the other at a channel of capacity %i: the receiver gets the values of each of them, in order',
   async capacity => {
     const channel = new Channel<number>(capacity)
     const counts = shared(DEATHS)
@@ -135,7 +135,7 @@ test.each([0, 1, 64])(
 )
 
 test.each([0, 1])(
-  'what tasks were to send through a channel of capacity %i is freed when their CPU dies, round after round',
+  'the values of waiting senders at a channel of capacity %i are freed when their CPU dies, repeatedly',
   async capacity => {
     const { view } = kernel['booted']
     const used = async (): Promise<number> => {
@@ -163,7 +163,7 @@ test.each([0, 1])(
   },
 )
 
-test('the booting thread writes a record though a CPU died in the middle of writing it, and is told later', async () => {
+test('the booting thread writes a record although a CPU died in the middle of writing it, before the event of the death', async () => {
   const record = new SeqLock({ fields: 4096 })
   const words = shared(4)
   await runsInto(kernel.spawn(tasks.writeOn, [record, words], mortal), words)
@@ -177,7 +177,7 @@ test('the booting thread writes a record though a CPU died in the middle of writ
   expect(record.read()).toEqual(new Int32Array(record.fields).fill(3))
 })
 
-test('the booting thread takes a mutex over that a CPU was about to set up when it died', async () => {
+test('the booting thread finishes the setup of a mutex that a CPU began when it died', async () => {
   const words = shared(64)
   const at = 16
   await runsInto(kernel.spawn(tasks.claimEngine, [words, at + 10], mortal), words)
@@ -202,7 +202,7 @@ describe.each([
     expect(await (early ?? kernel.spawn(tasks.wantAll, [held, words, 4], survivor))).toBe('has it')
   })
 
-  test('comes back though async code of the task took it', async () => {
+  test('comes back although async code of the task took it', async () => {
     const held = make()
     const words = shared(8)
     await runsInto(kernel.spawn(tasks.dieHoldingAsync, [held, words, 3], mortal), words)
@@ -210,7 +210,7 @@ describe.each([
     expect(await kernel.spawn(tasks.wantAll, [held, words, 4], survivor)).toBe('has it')
   })
 
-  test('comes back to one that does not wait', async () => {
+  test('comes back to a caller that does not wait', async () => {
     const held = make()
     const words = shared(8)
     await runsInto(kernel.spawn(tasks.dieHolding, [held, words, 3], mortal), words)
@@ -221,7 +221,7 @@ describe.each([
   })
 
   if (kind === 'readers') {
-    test('comes back, and what a living one reads does not', async () => {
+    test('comes back, and the share of a living reader does not', async () => {
       const lock = make() as RwLock
       const words = shared(8)
       const reading = kernel.spawn(tasks.readOn, [lock, words], survivor)
@@ -237,7 +237,7 @@ describe.each([
       expect(await writing).toBe('has it')
     })
   } else {
-    test('does not come back where permits are a signal: others release than acquired them', async () => {
+    test('does not come back where permits are a signal: one task acquires and another releases', async () => {
       const semaphore = new Semaphore(0)
       const words = shared(8)
       semaphore.release(3)
@@ -249,7 +249,7 @@ describe.each([
   }
 })
 
-test('waiters for a word that is a PI lock wait on when a CPU dies that has nothing to do with it', async () => {
+test('waiters for a PI lock wait on when a CPU dies that does not use it', async () => {
   const words = shared(4)
   const holder = kernel.spawn(tasks.holdWord, [words], survivor)
   await until('the lock is held', () => Atomics.load(words, 1) === 1)

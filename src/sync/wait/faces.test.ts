@@ -112,7 +112,7 @@ describe('in a coroutine of a schedule', () => {
     expectRefused('Mutex.lock', await refusalOf(failing))
   })
 
-  test('what a generator keeps and runs later is no mistake, nor is what a function returns', async () => {
+  test('a face that a generator runs later, or that a function returns, is no mistake', async () => {
     const schedule = new Schedule()
     const kept = schedule.run(function* () {
       const [first, second] = [sleep(1), sleep(2)]

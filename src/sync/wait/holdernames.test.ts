@@ -17,7 +17,7 @@ beforeEach(() => {
   holders = new Holders(new Int32Array(new SharedArrayBuffer(4 * HOLDER_WORDS)), 0)
 })
 
-test('a share that another holder gave back is not given back again when the one that took it dies', () => {
+test('a share that another owner released is not released again when its holder dies', () => {
   holders.add(5, 1)
   // Async code holds one too: it must not be taken for what 7 gives back.
   holders.add(THREAD, 1)
@@ -26,7 +26,7 @@ test('a share that another holder gave back is not given back again when the one
   expect(holders.takeDead(context)).toBe(0)
 })
 
-test('more holders than names, and async ones, give back their own: the names of the others stay believed', () => {
+test('more holders than names, and async ones, release their own: the names of the others stay reliable', () => {
   for (let tid = 1; tid <= 9; tid++) holders.add(tid, 1)
   holders.add(THREAD, 1)
   holders.remove(9, 1)

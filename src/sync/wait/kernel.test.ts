@@ -51,7 +51,7 @@ describe.each([
     expect(mutex.locked).toBe(false)
   })
 
-  test('is waited with at a condition, which wakes tasks and promises', async () => {
+  test('is used for waits at a condition, which wakes tasks and promises', async () => {
     const mutex = new Mutex(options)
     const condition = new Condition()
     const word = shared(2)
@@ -105,7 +105,7 @@ test('a task selects over channels that the booting thread sends to', async () =
   expect(await selecting).toEqual({ index: 1, value: 'hello', closed: false })
 })
 
-test('a barrier lets tasks of all CPUs go on together, and tells one of them', async () => {
+test('a barrier lets tasks of all CPUs go on together, and returns true to one of them', async () => {
   const barrier = new Barrier(4)
   const group = new WaitGroup(4)
   const arriving = [1, 2, 3, 4].map(() => kernel.spawn(tasks.meet, [barrier, group]))
@@ -113,7 +113,7 @@ test('a barrier lets tasks of all CPUs go on together, and tells one of them', a
   expect((await Promise.all(arriving)).filter(Boolean)).toHaveLength(1)
 })
 
-test('readers never see a write that is half done', async () => {
+test('readers never see a partial write', async () => {
   const lock = new RwLock()
   const pair = shared(2)
   const torn = await Promise.all([1, 2, 3].map(() => kernel.spawn(tasks.readAndWrite, [lock, pair, 200])))
@@ -121,7 +121,7 @@ test('readers never see a write that is half done', async () => {
   expect([...pair]).toEqual([150, 150])
 })
 
-test('a semaphore never has more out than there are permits', async () => {
+test('a semaphore never grants more permits than it has', async () => {
   const semaphore = new Semaphore(4)
   const out = shared(1)
   const worst = await Promise.all([1, 2, 3].map(() => kernel.spawn(tasks.takePermits, [semaphore, out, 200])))
@@ -129,7 +129,7 @@ test('a semaphore never has more out than there are permits', async () => {
   expect(semaphore.available).toBe(4)
 })
 
-test('a task that is cancelled while it waits leaves the line, and one that held the lock lets go of it', async () => {
+test('a task that is cancelled while it waits leaves the queue, and one that held the lock unlocks it', async () => {
   const mutex = new Mutex()
   const holder = kernel.spawn(tasks.holdForEver, [mutex])
   while (!mutex.locked) await new Promise(resolve => setTimeout(resolve, 1))

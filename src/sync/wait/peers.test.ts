@@ -20,7 +20,7 @@ describe('a semaphore with 3 permits, all held, and waiters for 3 and then for 1
     return { semaphore, order, stop, done: Promise.all([large, small]) }
   }
 
-  test('a permit that comes back is kept for the first in line, and the small one does not overtake', async () => {
+  test('a released permit is kept for the first waiter, and the small request does not overtake', async () => {
     const { semaphore, order, done } = start()
     semaphore.release(1)
     await soon()
@@ -35,7 +35,7 @@ describe('a semaphore with 3 permits, all held, and waiters for 3 and then for 1
     expect(semaphore.available).toBe(2)
   })
 
-  test('when the large one gives up, the small one is served at once, without another release', async () => {
+  test('when the large request gives up, the small one is served immediately, without another release', async () => {
     const { semaphore, order, stop, done } = start()
     semaphore.release(1)
     stop.abort()
@@ -58,7 +58,7 @@ test('a condition that is notified between the unlock and the wait is not missed
   token.unlock()
 })
 
-test('of a thousand that are notified, those who cannot have the mutex are not woken for nothing', async () => {
+test('of a thousand notified waiters, those that cannot have the mutex are not woken in vain', async () => {
   const mutex = new Mutex()
   const condition = new Condition()
   const schedule = new Schedule()
@@ -86,7 +86,7 @@ test('of a thousand that are notified, those who cannot have the mutex are not w
   expect(arrived.most).toBe(1)
 })
 
-test('a value that comes back from a receiver which was cancelled makes no room for another', async () => {
+test('a value that is put back from a cancelled receiver makes no room for another', async () => {
   const channel = new Channel<number>(0)
   const schedule = new Schedule({ onError: () => undefined })
   const receiver = schedule.go(function* () {
@@ -107,7 +107,7 @@ test('a value that comes back from a receiver which was cancelled makes no room 
   await sending
 })
 
-describe('a readers-writer lock starves nobody', () => {
+describe('a readers-writer lock starves no waiter', () => {
   test('a reader that comes while a writer waits goes behind it, and readers go together', async () => {
     const lock = new RwLock()
     const order: string[] = []
@@ -131,7 +131,7 @@ describe('a readers-writer lock starves nobody', () => {
     expect(order).toEqual(['writer', 'one', 'two'])
   })
 
-  test('a writer comes in though there is always one who reads before it has woken up', async () => {
+  test('a writer is admitted although another thread always reads before it has woken up', async () => {
     const lock = new RwLock()
     let guard = lock.lockReadSync()
     const written: string[] = []
@@ -152,7 +152,7 @@ describe('a readers-writer lock starves nobody', () => {
     expect(overtakings).toBeLessThan(10)
   })
 
-  test('readers behind a second writer go with the first reader in line, and the writer comes right after', async () => {
+  test('readers behind a second writer are admitted with the first reader, and the writer right after them', async () => {
     const lock = new RwLock()
     const order: string[] = []
     const held = lock.lockWriteSync()
@@ -207,7 +207,7 @@ describe('a readers-writer lock starves nobody', () => {
 })
 
 describe('a channel of one thread', () => {
-  test('passes the very object, and a copy once it has left the thread', async () => {
+  test('passes the object itself, and a copy once it has left the thread', async () => {
     const value = { n: 1 }
     const channel = new Channel<{ n: number }>(2)
     channel.trySend(value)
@@ -219,7 +219,7 @@ describe('a channel of one thread', () => {
     expect(copy).not.toBe(value)
   })
 
-  test('whoever waits goes on waiting when the channel leaves the thread', async () => {
+  test('waiters go on waiting when the channel leaves the thread', async () => {
     const channel = new Channel<number>()
     const schedule = new Schedule()
     const receiving = [channel.receiveAsync(), schedule.run(() => channel.receive({ timeout: 5000 }))]
@@ -231,7 +231,7 @@ describe('a channel of one thread', () => {
     schedule.exit()
   })
 
-  test('a coroutine that is cancelled as it gets a value gives it back', async () => {
+  test('a coroutine that is cancelled as it receives a value puts it back', async () => {
     const channel = new Channel<number>()
     const schedule = new Schedule()
     const stop = new AbortController()

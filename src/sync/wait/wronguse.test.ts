@@ -35,7 +35,7 @@ async function inCoroutine(fn: () => unknown): Promise<unknown> {
   }
 }
 
-test('unlocking what is not locked, or what someone else holds', async () => {
+test('unlocking a lock that is free, or that another owner holds', async () => {
   const mutex = new Mutex({ name: 'm' })
   expect(codeOf(() => mutex.unlock())).toBe('ERR_HEDDLE_NOT_HELD')
   const lock = new RwLock()
@@ -51,7 +51,7 @@ test('unlocking what is not locked, or what someone else holds', async () => {
   lock.unlockWrite()
 })
 
-test('upgrading what another writes, while others wait for it', async () => {
+test('upgrading a lock that another writes, while others wait for it', async () => {
   const lock = new RwLock()
   const writer = await lock.lockWriteAsync()
   const next = lock.lockWriteAsync()
@@ -72,7 +72,7 @@ test('releasing more permits than there can be, while others wait for some', asy
   expect(semaphore.available).toBe(0)
 })
 
-test('waiting at a condition without the mutex, or with another than those who wait', async () => {
+test('waiting at a condition without the mutex, or with another mutex than its waiters', async () => {
   const [mutex, other] = [new Mutex(), new Mutex()]
   const condition = new Condition()
   expect(codeOf(() => condition.waitSync(mutex))).toBe('ERR_HEDDLE_NOT_HELD')
@@ -200,6 +200,6 @@ test('an object that was disposed of, and disposing of one that is in use', asyn
   await waiting
 })
 
-test('the handle of one thing for another', () => {
+test('the handle of an object of another class', () => {
   expect(() => Mutex.from(new Semaphore(1).handle)).toThrow(/not the handle of a Mutex/)
 })
