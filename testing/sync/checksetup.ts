@@ -14,13 +14,13 @@ import { abandon, sleepOn, type Wait } from '../../src/sync/wait/waiting.ts'
 
 /**
  * The library on the virtual threads of the model checker: each has its own futex context over one small
- * arena, and what a thread waits with is found by which of them runs. Each thread makes its own objects over
- * the same words, as real threads do.
+ * arena, and the thread context is that of the running one. Each thread makes its own objects over the same
+ * words, as real threads do.
  *
- * A check is about an object's own words. How the queue of an object comes and goes with its waiters is
- * explored in futex/operations/waitwake.check.ts, so here it exists throughout (`keep`); waits are numbered
- * for each thread by itself; and who waits may be asleep from the start (`asleep`), so that what is explored
- * is how it is woken, leaves, or is given something as a thread dies.
+ * A check is about an object's own words. How the futex of a queue is created and freed is explored in
+ * futex/operations/waitwake.check.ts, so here it exists throughout (`keep`). Waits are numbered for each thread
+ * by itself. A waiter may be asleep from the start (`asleep`), so that the check explores how it is woken,
+ * leaves, or is granted something as a thread dies.
  */
 export class CheckedThreads {
   readonly view: Int32Array<SharedArrayBuffer>
@@ -30,13 +30,13 @@ export class CheckedThreads {
   private readonly keeper: number
   private readonly mortal: boolean
   private readonly sleepers: number[] = []
-  /** A word for each: whether its turn has come. */
+  /** A word for each sleeper: whether its turn has come. */
   private readonly turns = new Int32Array(new SharedArrayBuffer(32))
 
   /**
-   * One more, behind the threads of the check, is who recovers and who keeps queues. `mortal`: one of them
-   * may die. A recovery looks at every record, step by step, beside the survivors: so there are as few as it
-   * takes. Otherwise each thread has a word of the bitmaps for itself.
+   * One more thread, after those of the check, recovers and keeps the queues. `mortal`: one thread may die. A
+   * recovery reads every record, step by step, beside the survivors, so there are few records. Otherwise each
+   * thread has a word of the bitmaps for itself.
    */
   constructor(threads: number, mortal = false) {
     const count = threads + 1
@@ -57,10 +57,9 @@ export class CheckedThreads {
   }
 
   /**
-   * A wait that has begun: what is returned is the rest of it, true when it was served. `mayTimeOut`: the
-   * explorer decides whether its time is over. Where one may die, those who sleep come back one after the
-   * other, each when the one before it has done what is to be done `after`; unless they wait for each other
-   * (`inTurn`).
+   * Begins a wait, and returns the rest of it, which is true when the wait was served. `mayTimeOut`: the explorer
+   * decides whether its time is over. Where a thread may die, the sleepers return one after the other, each
+   * when the one before it has called `after`; unless they wait for each other (`inTurn`).
    */
   asleep(
     id: number,
@@ -73,9 +72,9 @@ export class CheckedThreads {
     assert(waiters.length > 0, 'it has to wait')
     const turn = this.sleepers.push(id) - 1
     return () => {
-      // Where one may die it is really asleep, and does not stir before the recovery is over, unless the dead
-      // one woke it: what it would see on its way to sleep, and how those who sleep meet as they come back,
-      // is explored without a death.
+      // Where a thread may die this one is really asleep, and runs only after the recovery, unless the dead
+      // thread woke it. What it sees on its way to sleep, and how sleepers meet as they return, is explored
+      // without a death.
       if (this.mortal && inTurn && turn > 0) waitFor(this.turns, turn)
       if (this.mortal && !mayTimeOut) {
         Atomics.wait(context.i32, waiters[0] + Waiter.signal, 0)
@@ -91,7 +90,7 @@ export class CheckedThreads {
     }
   }
 
-  /** One that has begun and is thrown into, at whatever moment. */
+  /** Begins a wait, and returns a function that cancels it, at any moment. */
   cancelled(id: number, wait: Wait): () => void {
     const context = this.contexts[id]
     const waiters = wait.begin(context, threadWaiter())
@@ -102,14 +101,14 @@ export class CheckedThreads {
     }
   }
 
-  /** The queues exist from now on, and each thread knows where: a list of the threads' own for each. */
+  /** The queues exist from now on, and each thread knows them. For each queue a list of the objects of the threads. */
   keep(...queues: ParkingQueue[][]): void {
     for (const own of queues) {
       own.forEach((queue, id) => {
         const context = this.contexts[id]
         queue.lock(context)
         const { futex } = queue as unknown as { futex: number }
-        // A futex that someone owns outlives its last waiter.
+        // A futex with an owner outlives its last waiter.
         Atomics.store(context.i32, futex + Futex.pi, this.keeper)
         queue.unlock(context)
       })
@@ -117,8 +116,8 @@ export class CheckedThreads {
   }
 
   /**
-   * All but what gives back the records of the dead, in the end: that is explored in requeue.check.ts.
-   * `then`: what the dead one owed to those who wait for it.
+   * The recovery without its last part, which frees the records of the dead thread: requeue.check.ts explores
+   * that. `then`: what the dead thread owed to its waiters.
    */
   recover(dead: number, then?: () => void): void {
     Atomics.store(this.turns, DIED, 1)

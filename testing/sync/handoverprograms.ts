@@ -144,7 +144,7 @@ class Payloads {
     this.pipes[last].lock(this.context(last))
     this.pipes[last].unlock(this.context(last))
     while (this.receive(last));
-    assert(this.heap.used === 0, 'no block is left that nobody has')
+    assert(this.heap.used === 0, 'no block is left without an owner')
   }
 }
 

@@ -28,8 +28,8 @@ interface Scene {
 }
 
 /**
- * Some wait at a condition with a mutex that keeps its own queue, asleep from the start; the last thread
- * notifies all of them. Each has the mutex once, and nobody else meanwhile.
+ * Threads wait at a condition with a mutex that waits at a futex, asleep from the start; the last thread notifies
+ * all of them. Each has the mutex once, one at a time.
  */
 export function notifyAtWord({ kind, waiters, late = false, holds, notifies = notify }: Scene): Setup {
   return () => {
@@ -93,7 +93,7 @@ export function notifyAtWord({ kind, waiters, late = false, holds, notifies = no
     return {
       threads: bodies,
       final() {
-        assert(holderOf(Atomics.load(locks.view, MUTEX + WORD)) === 0, 'nobody has it at the end')
+        assert(holderOf(Atomics.load(locks.view, MUTEX + WORD)) === 0, 'no thread has it at the end')
         assert(locks.threads[0].fx.context.layout.waiters.count(locks.i32) === 0, 'no waiter is left')
       },
     }

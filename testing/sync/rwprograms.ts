@@ -11,19 +11,17 @@ type Wants = 'read' | 'write' | 'upgrade'
 type Doing = 'comes to' | 'waits to' | 'is late to' | 'is cancelled as it waits to'
 
 export interface Scene {
-  /** How thread 0 has the lock at first; it lets go. An upgrade's thread reads, too. */
+  /** How thread 0 holds the lock at first; it unlocks. A thread that upgrades reads, too. */
   readonly held: 'read' | 'write'
   readonly others: readonly [Doing, Wants][]
   readonly mortal?: number
-  /**
-   * Those who wait have lost so often that they are given the lock; else they are woken, and compete for it.
-   */
+  /** The waiters have lost so often that they are handed the lock; else they are woken to compete for it. */
   readonly demanding?: boolean
-  /** How they wait to write. */
+  /** The wait of the writers. */
   readonly Write?: typeof WriteWait
 }
 
-/** One has the lock and lets go, as others come, wait, are late or are cancelled. */
+/** A thread holds the lock and unlocks, as others come, wait, are late or are cancelled. */
 export function scene({ held, others, mortal, demanding = false, Write = WriteWait }: Scene): Setup {
   return () => {
     const count = others.length + 1
@@ -47,7 +45,7 @@ export function scene({ held, others, mortal, demanding = false, Write = WriteWa
       if (wants === 'upgrade') readers--
       if (wants === 'read') readers++
       else writers++
-      // Who died inside is still counted there.
+      // A thread that died inside is still counted.
       assert(died || writers === 0 || (writers === 1 && readers === 0), 'readers, or one writer alone')
     }
     const leave = (id: number, wants: Wants): void => {
@@ -77,8 +75,11 @@ export function scene({ held, others, mortal, demanding = false, Write = WriteWa
             return 'late'
           }
         } catch (error) {
-          assert((error as { code?: string }).code === 'ERR_HEDDLE_NOT_RECOVERABLE', 'it is told')
-          return 'told'
+          assert(
+            (error as { code?: string }).code === 'ERR_HEDDLE_NOT_RECOVERABLE',
+            'it gets the error for a dead writer',
+          )
+          return 'refused'
         }
         enter(wants)
         if (mortal === undefined) leave(id, wants)
@@ -99,21 +100,21 @@ export function scene({ held, others, mortal, demanding = false, Write = WriteWa
         },
       }),
       final({ results, crashed }) {
-        // Beside a recovery nobody lets go, which would be one more than can be explored to the end: it is
-        // done now.
+        // Beside a recovery no thread unlocks, because that would be too many orders to explore: it is done
+        // now.
         for (const [id, wants] of inside) if (!crashed.includes(id)) leave(id, wants)
         const state = Atomics.load(view, 0)
         const dead = crashed.length > 0
         assert(dead || (state & ~0x8000_0000) === 0, 'free at the end')
         const readersDied = crashed.filter(id => (id === 0 ? held : others[id - 1][1]) !== 'write').length
-        assert(readersOf(state) <= readersDied, 'nobody reads but one who died')
+        assert(readersOf(state) <= readersDied, 'no thread reads but one that died')
         for (const [at, [doing]] of others.entries()) {
           const result = results[at + 1]
           const had = result === 'in' || (result === 'late' && doing === 'is late to')
-          const told = result === 'told' && (state & WRITER) !== 0
+          const refused = result === 'refused' && (state & WRITER) !== 0
           assert(
-            had || told || crashed.includes(at + 1) || doing === 'is cancelled as it waits to',
-            'it came in, was late, or was told that the writer died',
+            had || refused || crashed.includes(at + 1) || doing === 'is cancelled as it waits to',
+            'it was admitted, was late, or got the error for a dead writer',
           )
         }
       },

@@ -28,7 +28,7 @@ import { makeWaiter, MATCH_ANY } from '../operations/waitwake.ts'
 
 const MORTAL = { crashes: { max: 1, threads: [0] } }
 
-/** Lets go of the word without a look at who waits. */
+/** Unlocks the word without a check for waiters. */
 const carelessUnlock: Way = {
   ...ourWay,
   unlock({ mutexes, owner }, lock) {
@@ -79,7 +79,7 @@ test('a walk that does not check again moves a waiter that has left', () => {
   expect(found(chainAgainst('unlock', hastyQueue))).toMatch(/on no list|foreign removal|double insert|links/i)
 })
 
-/** Goes along the chain, looks again under each lock, and believes what it has read of the links before. */
+/** Follows the chain, and does not read the links again under each lock. */
 const credulous: Walk = (context, futex, waiter) => {
   const { i32, thread } = context
   const who = i32[waiter + Waiter.lockOwner]
@@ -109,7 +109,7 @@ test.for(['gives up', 'ends'] as const)(
   },
 )
 
-/** Brings the priority along, to whoever has the record that it has come to. */
+/** Carries the priority along, to the owner of the record that it has reached. */
 const carrying: Walk = (context, futex, waiter) => {
   const { i32, thread } = context
   queueForLock(context, futex, waiter)
@@ -145,7 +145,7 @@ const lateBook: Way = {
 }
 
 test('a robust lock that becomes pending after it was taken is lost with an owner that dies in between', () => {
-  // Whoever comes later could tell by the TID that its owner is no more; one that sleeps there cannot.
+  // A later caller sees by the TID that the owner has died; a sleeping waiter does not.
   const blind = WordMutex.prototype as unknown as { bury(): boolean }
   const { bury } = blind
   blind.bury = () => false

@@ -131,16 +131,16 @@ export class WordMutex implements OwnedLock {
 
   private lockContended(owner: LockOwner, timeout: number, long: LongWait | null): number {
     const { fx } = this
-    const who = threadWaiter(fx.context.i32[owner.record + Owner.basePriority], owner)
+    const waiterOptions = threadWaiter(fx.context.i32[owner.record + Owner.basePriority], owner)
     const deadline = this.deadlineOf(timeout)
     const begun = this.contends()
     if (this.pi) {
-      const prepared = this.queuePi(fx.context, who, deadline)
+      const prepared = this.queuePi(fx.context, waiterOptions, deadline)
       return this.had(owner, typeof prepared === 'number' ? prepared : fx.blockFor(prepared, long), begun)
     }
     let result = this.take(owner, false)
     while (result < WAIT_BELOW) {
-      const prepared = this.prepareWait(who, result, deadline)
+      const prepared = this.prepareWait(waiterOptions, result, deadline)
       const slept = typeof prepared === 'number' ? prepared : fx.blockFor(prepared, long)
       result = slept === 0 || slept === -EAGAIN ? this.take(owner, true) : slept
     }
@@ -148,9 +148,9 @@ export class WordMutex implements OwnedLock {
   }
 
   /** Takes a lock that inherits priorities, or queues for it. */
-  private queuePi(context: FutexContext, who: WaiterOptions, deadline: number): Prepared {
+  private queuePi(context: FutexContext, waiterOptions: WaiterOptions, deadline: number): Prepared {
     for (;;) {
-      const prepared = lockPi(context, who, this.word, SHARED, deadline, false)
+      const prepared = lockPi(context, waiterOptions, this.word, SHARED, deadline, false)
       if (prepared !== -ESRCH || !this.markDead()) return prepared
     }
   }
@@ -196,18 +196,18 @@ export class WordMutex implements OwnedLock {
     if (fast <= 0) return fast
     const { fx } = this
     if (this.pi && takePendingLock(fx.context, owner, this.word)) return this.finish(owner, 0)
-    const who = promiseWaiter(fx.context.i32[owner.record + Owner.basePriority], owner)
+    const waiterOptions = promiseWaiter(fx.context.i32[owner.record + Owner.basePriority], owner)
     const deadline = this.deadlineOf(timeout)
     const begun = this.contends()
     let result = -ETIMEDOUT
     try {
       if (this.pi) {
-        const prepared = this.queuePi(fx.context, who, deadline)
+        const prepared = this.queuePi(fx.context, waiterOptions, deadline)
         result = typeof prepared === 'number' ? prepared : await fx.promiseFor(prepared, signal)
       } else {
         result = this.take(owner, false)
         while (result < WAIT_BELOW) {
-          const prepared = this.prepareWait(who, result, deadline)
+          const prepared = this.prepareWait(waiterOptions, result, deadline)
           const slept = typeof prepared === 'number' ? prepared : await fx.promiseFor(prepared, signal)
           result = slept === 0 || slept === -EAGAIN ? this.take(owner, true) : slept
         }
@@ -229,19 +229,19 @@ export class WordMutex implements OwnedLock {
     const fast = this.lockFast(owner)
     if (fast <= 0) return fast
     if (this.pi && takePendingLock(parking.context(), owner, this.word)) return this.finish(owner, 0)
-    const who = taskWaiter(parking, owner)
+    const waiterOptions = taskWaiter(parking, owner)
     const deadline = this.deadlineOf(timeout)
     const begun = this.contends()
     let result = -ETIMEDOUT
     let thrownInto = true
     try {
       if (this.pi) {
-        const prepared = this.queuePi(parking.context(), who, deadline)
+        const prepared = this.queuePi(parking.context(), waiterOptions, deadline)
         result = typeof prepared === 'number' ? prepared : yield* parkFor(parking, prepared, signal, long)
       } else {
         result = this.take(owner, false)
         while (result < WAIT_BELOW) {
-          const prepared = this.prepareWait(who, result, deadline)
+          const prepared = this.prepareWait(waiterOptions, result, deadline)
           const slept: number =
             typeof prepared === 'number' ? prepared : yield* parkFor(parking, prepared, signal, long)
           result = slept === 0 || slept === -EAGAIN ? this.take(owner, true) : slept
@@ -357,8 +357,8 @@ export class WordMutex implements OwnedLock {
     if (holderOf(Atomics.load(words, index)) !== 0 && !this.markDead()) return -EBUSY
     if (this.pi) {
       if (takePendingLock(this.fx.context, owner, this.word)) return 0
-      const who = threadWaiter(undefined, owner)
-      const result = lockPi(this.fx.context, who, this.word, SHARED, Infinity, true)
+      const waiterOptions = threadWaiter(undefined, owner)
+      const result = lockPi(this.fx.context, waiterOptions, this.word, SHARED, Infinity, true)
       return result === -EAGAIN ? -EBUSY : (result as number)
     }
     for (;;) {
@@ -402,9 +402,9 @@ export class WordMutex implements OwnedLock {
    *
    * In every order, (B) sees (C) or (D) sees (A).
    */
-  private prepareWait(who: WaiterOptions, expected: number, deadline: number): Prepared {
+  private prepareWait(waiterOptions: WaiterOptions, expected: number, deadline: number): Prepared {
     const { context } = this.fx
-    const prepared = prepareWordWait(context, who, this.word, SHARED, expected, deadline, MATCH_ANY) // (A)
+    const prepared = prepareWordWait(context, waiterOptions, this.word, SHARED, expected, deadline, MATCH_ANY) // (A)
     if (typeof prepared === 'number' || findOwner(context, expected & FUTEX_TID_MASK) !== 0) return prepared // (B)
     return finishCall(context, prepared, finishWait(context, prepared.waiters, -EAGAIN))
   }

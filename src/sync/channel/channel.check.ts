@@ -99,7 +99,7 @@ function scene({ capacity, latest = false, full = 0, does, mortal, owes }: Scene
           const result = results[id]
           const sends = doing.endsWith('send') || doing === 'sends'
           if (doing.startsWith('waits') && !crashed.includes(id))
-            assert(result !== NOTHING, 'who waits is served')
+            assert(result !== NOTHING, 'a waiter is served')
           if (result === NOTHING || result === undefined || result === 'closed') return
           if (sends) sent.push(result)
           else received.push(result)
@@ -123,7 +123,7 @@ function scene({ capacity, latest = false, full = 0, does, mortal, owes }: Scene
           for (const value of sent)
             assert(received.includes(value), 'what was sent is received, or still there')
         } else if (!latest) {
-          // One value may have died in the hands of who received it.
+          // One value may have died with its receiver.
           const lost = sent.filter(value => !received.includes(value))
           assert(lost.length <= 1, 'at most one is lost, with its receiver')
           const receiverDied = !does[crashed[0]].endsWith('send') && does[crashed[0]] !== 'sends'
@@ -184,7 +184,7 @@ for (const capacity of [0, 1]) {
     {},
     scene({ capacity, full: capacity, does: ['is late to send', 'is late to send', 'tries to receive'] }),
   )
-  // Without a slot whoever recovers cannot do the dead one's part beforehand: it closes the channel.
+  // Without a slot the recovering thread cannot send or receive for the dead one: it closes the channel.
   const owes = (what: 'send' | 'receive'): Scene['owes'] => (capacity === 0 ? 'close' : what)
   check(
     `${name}: the sender dies at any step, and a receiver waits`,

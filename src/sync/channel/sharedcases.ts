@@ -82,11 +82,11 @@ export class CasesWait implements Wait {
   }
 
   /** Locks all channels, in the order of their ids, so that no thread sees it waiting at some of them only. */
-  begin(context: FutexContext, who: WaiterOptions): readonly number[] {
+  begin(context: FutexContext, waiterOptions: WaiterOptions): readonly number[] {
     const pipes = this.inOrder(context)
     for (const pipe of pipes) pipe.lock(context)
     return underLock(
-      () => this.performOrQueue(context, who),
+      () => this.performOrQueue(context, waiterOptions),
       () => {
         for (const pipe of pipes) pipe.unlock(context)
       },
@@ -94,7 +94,7 @@ export class CasesWait implements Wait {
   }
 
   /** All channels are locked. Returns the queued waiters; none: one of the cases was done. */
-  private performOrQueue(context: FutexContext, who: WaiterOptions): readonly number[] {
+  private performOrQueue(context: FutexContext, waiterOptions: WaiterOptions): readonly number[] {
     for (let turn = 0; turn < this.cases.length; turn++) {
       const index = (this.start + turn) % this.cases.length
       const outcome = this.perform(context, index)
@@ -103,7 +103,7 @@ export class CasesWait implements Wait {
         return []
       }
     }
-    return this.queueAll(context, who)
+    return this.queueAll(context, waiterOptions)
   }
 
   private inOrder(context: FutexContext): SharedPipe[] {
@@ -112,12 +112,12 @@ export class CasesWait implements Wait {
     return [...byId].sort(([a], [b]) => a - b).map(([, pipe]) => pipe)
   }
 
-  private queueAll(context: FutexContext, who: WaiterOptions): readonly number[] {
+  private queueAll(context: FutexContext, waiterOptions: WaiterOptions): readonly number[] {
     const { i32 } = context
     const waiters: number[] = []
     try {
       for (let index = 0; index < this.cases.length; index++) {
-        const waiter = makeWaiter(context, index + 1, who, index === 0 ? 0 : waiters[0])
+        const waiter = makeWaiter(context, index + 1, waiterOptions, index === 0 ? 0 : waiters[0])
         waiters.push(waiter)
         if (index === 0) Atomics.store(i32, waiter + Waiter.claim, 0)
       }

@@ -15,11 +15,11 @@ type Doing =
 const AT = 64
 
 interface Scene {
-  /** A queue of one record: full at first, or empty. Who waits pushes or pops accordingly. */
+  /** A queue of one record: full at first, or empty. The waiters push or pop accordingly. */
   readonly full: boolean
   readonly does: readonly Doing[]
   readonly mortal?: number
-  /** Who recovers does the other's part once more. */
+  /** What the recovering thread does once more for the dead one. */
   readonly owes?: boolean
 }
 
@@ -96,8 +96,7 @@ function scene({ full, does, mortal, owes = false }: Scene): Setup {
           'each pushed record is popped or in the queue, or died with the thread that popped it',
         )
         does.forEach((doing, id) => {
-          if (doing === 'waits to')
-            assert(results[id] === true || crashed.includes(id), 'who waits is served')
+          if (doing === 'waits to') assert(results[id] === true || crashed.includes(id), 'a waiter is served')
         })
       },
     }

@@ -295,8 +295,8 @@ export class RecordWait implements Wait {
     this.record = record
   }
 
-  begin(context: FutexContext, who: WaiterOptions): readonly number[] {
-    const waiters = [makeWaiter(context, 1, who)]
+  begin(context: FutexContext, waiterOptions: WaiterOptions): readonly number[] {
+    const waiters = [makeWaiter(context, 1, waiterOptions)]
     let queued = false
     try {
       queued = !this.shared.performOrQueue(context, this.pushes, this.record, waiters[0])

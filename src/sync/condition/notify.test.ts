@@ -5,7 +5,7 @@ import { wakeAll } from '../../futex/core/queue.ts'
 import type { notify } from './notify.ts'
 import { notifyByStranger } from '../../../testing/sync/notifyprograms.ts'
 
-/** Wakes the first, and only then puts the others where each who has the mutex looks for the next. */
+/** Wakes the first waiter, and only then queues the others where each holder of the mutex finds the next. */
 const wakeBeforeMoving: typeof notify = (context, _place, { waiting, notified }) => {
   let woken = false
   const decision: Decision = {

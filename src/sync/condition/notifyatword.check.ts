@@ -13,16 +13,16 @@ const sampled = { explorer: 'pct', depth: 4, runs: 500, allowIncomplete: true } 
 
 for (const [name, kind] of Object.entries(kinds)) {
   for (const holds of [true, false]) {
-    const who = holds ? 'its holder' : 'one that does not hold it'
-    check(`${name}: ${who} notifies one`, notifyAtWord({ kind, waiters: 1, holds }))
+    const notifier = holds ? 'its holder' : 'a thread that does not hold it'
+    check(`${name}: ${notifier} notifies one`, notifyAtWord({ kind, waiters: 1, holds }))
     check(
-      `${name}: ${who} notifies one whose time is over ${SOME}`,
+      `${name}: ${notifier} notifies one whose time is over ${SOME}`,
       sampled,
       notifyAtWord({ kind, waiters: 1, late: true, holds }),
     )
-    check(`${name}: ${who} notifies two ${SOME}`, sampled, notifyAtWord({ kind, waiters: 2, holds }))
+    check(`${name}: ${notifier} notifies two ${SOME}`, sampled, notifyAtWord({ kind, waiters: 2, holds }))
     check(
-      `${name}: ${who} notifies two, and the time of one is over ${SOME}`,
+      `${name}: ${notifier} notifies two, and the time of one is over ${SOME}`,
       sampled,
       notifyAtWord({ kind, waiters: 2, late: true, holds }),
     )

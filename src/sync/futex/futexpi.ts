@@ -16,8 +16,8 @@ import { refuseBlocking, refuseInTask } from '../wait/caller.ts'
 /** The calls of `futex` that inherit priorities, where words are locks. */
 export type FutexLockView = Int32Array | Uint32Array
 
-/** Begins a wait for a lock, for the owner in `who`: a result, or a wait. */
-export type BeginLock = (here: Ambient, who: WaiterOptions) => Prepared
+/** Begins a wait for a lock, for the owner in `waiterOptions`: a result, or a wait. */
+export type BeginLock = (here: Ambient, waiterOptions: WaiterOptions) => Prepared
 
 export function lockOf(
   view: FutexLockView,
@@ -25,11 +25,11 @@ export function lockOf(
   options: FutexWaitOptions,
   tries = false,
 ): BeginLock {
-  return (here, who) => {
+  return (here, waiterOptions) => {
     options.signal?.throwIfAborted()
     const word = lockWordOf(here, 'futex.lockPi', view, index)
     const { context } = here.futexes
-    return lockPi(context, who, word, true, deadlineIn(context, 'futex.lockPi', options), tries)
+    return lockPi(context, waiterOptions, word, true, deadlineIn(context, 'futex.lockPi', options), tries)
   }
 }
 
@@ -43,13 +43,13 @@ export function waitForLockOf(
   options: FutexWaitOptions,
 ): BeginLock {
   const what = 'futex.waitRequeuePi'
-  return (here, who) => {
+  return (here, waiterOptions) => {
     options.signal?.throwIfAborted()
     const lock = lockWordOf(here, what, lockView, lockIndex)
     const word = lockWordOf(here, what, view, index)
     const { context } = here.futexes
     const deadline = deadlineIn(context, what, options)
-    return waitRequeuePi(context, who, word, lock, true, valueIn(view, what, value), deadline)
+    return waitRequeuePi(context, waiterOptions, word, lock, true, valueIn(view, what, value), deadline)
   }
 }
 

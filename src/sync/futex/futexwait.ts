@@ -62,7 +62,7 @@ export function deadlineIn({ now }: FutexContext, what: string, options: FutexWa
 
 function prepare(
   here: Ambient,
-  who: WaiterOptions,
+  waiterOptions: WaiterOptions,
   what: string,
   entries: readonly FutexWaitEntry[],
   options: FutexWaitOptions,
@@ -80,7 +80,7 @@ function prepare(
   for (let at = 0; at < words.length; at++) {
     let queued: number
     try {
-      queued = queueOne(context, words[at], shared[at], values[at], bitset | 0, who, waiters)
+      queued = queueOne(context, words[at], shared[at], values[at], bitset | 0, waiterOptions, waiters)
     } catch (full) {
       // The waiters before it leave their queues: they would take wakeups from other waiters.
       const woken = takeBack(context, waiters, -EAGAIN)
@@ -101,11 +101,11 @@ function queueOne(
   shared: boolean,
   value: number,
   bitset: number,
-  who: WaiterOptions,
+  waiterOptions: WaiterOptions,
   before: readonly number[],
 ): number {
   if (Atomics.load(word.i32, word.index) !== value) return -EAGAIN
-  return queueNewWaiter(context, word, shared, value, bitset, who, before[0])
+  return queueNewWaiter(context, word, shared, value, bitset, waiterOptions, before[0])
 }
 
 function takeBack(context: FutexContext, waiters: readonly number[], error: number): number {

@@ -11,9 +11,9 @@ function shared(words: number): Int32Array<SharedArrayBuffer> {
 }
 
 /**
- * Two wait at a condition and are notified by one that goes on holding the mutex; the second of them holds a
- * lock that a task of high priority wants. Between the two priorities one hogs the CPU. All are on one CPU.
- * Says who was first: the one of high priority, or the hog.
+ * Two tasks wait at a condition, and a task that keeps the mutex notifies them. The second holds a lock that a
+ * task of high priority wants. A task of a priority between the two hogs the CPU. All are on one CPU. Returns
+ * which was first: the task of high priority, or the hog.
  */
 async function chain(kernel: Kernel, outer: MutexOptions): Promise<'high' | 'hog'> {
   const tasks = await kernel.import<typeof Tasks>(tasksUrl)
@@ -34,7 +34,7 @@ async function chain(kernel: Kernel, outer: MutexOptions): Promise<'high' | 'hog
   const high = kernel.spawn(tasks.wants, [inner, words], { priority: 'high', affinity })
   await Promise.all([hog, high])
   expect(await Promise.all([first, second])).toEqual([true, true])
-  // Nobody was awake while the mutex was held.
+  // No waiter was awake while the mutex was held.
   expect(await notifier).toBe(0)
   return words[HIGH_AT] < words[HOG_AT] ? 'high' : 'hog'
 }
@@ -51,14 +51,14 @@ describe.each(machines)('on a machine of $machine', options => {
   })
 
   test.each([{ protocol: 'inherit' }, { protocol: 'inherit', robust: true }] as const)(
-    'all who were notified lend their priorities to the holder of a mutex with %o',
+    'all notified waiters lend their priorities to the holder of a mutex with %o',
     async outer => {
       expect(await chain(kernel, outer)).toBe('high')
     },
   )
 
   test.each([{ robust: true }, { protocol: 'handoff' }, {}] as const)(
-    'a mutex with %o passes none on: the hog is first, and nobody is lost',
+    'a mutex with %o inherits no priority: the hog is first, and no waiter is lost',
     async outer => {
       expect(await chain(kernel, outer)).toBe('hog')
     },

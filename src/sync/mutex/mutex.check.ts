@@ -7,9 +7,9 @@ import { Mutex } from './mutex.ts'
 type Doing = 'locks' | 'tries' | 'waits' | 'is late' | 'is cancelled'
 
 /**
- * Thread 0 holds the mutex from the start and lets it go. The others come for it, or wait from the start;
- * whoever gets it lets it go. `mortal`: which thread may die; then who is not told that the lock died with
- * its holder still gets it.
+ * Thread 0 holds the mutex from the start and unlocks it. The other threads lock it, or wait from the start;
+ * each that gets it unlocks it. `mortal`: which thread may die; then each of the others gets the lock, or the
+ * error for a dead holder.
  */
 function handedOn(others: readonly Doing[], options: { mortal?: number; demands?: boolean } = {}): Setup {
   return () => {
@@ -32,7 +32,7 @@ function handedOn(others: readonly Doing[], options: { mortal?: number; demands?
     }
     const waitOf = (id: number): LockWait => {
       const wait = new LockWait('lock', mutexes[id].core as ParkingLock, tids[id], null)
-      // As one that has lost before: it is to be handed the lock.
+      // As a waiter that has lost before: it is to be handed the lock.
       if (options.demands === true) Object.assign(wait, { losses: 4 })
       assert(((wait.bits() & DEMANDS) !== 0) === (options.demands === true), 'it demands the lock')
       return wait
@@ -46,8 +46,11 @@ function handedOn(others: readonly Doing[], options: { mortal?: number; demands?
           if (sleeps !== null ? !sleeps() : doing === 'tries' && mutexes[id].tryLock() === null) return 'late'
           if (doing === 'locks') mutexes[id].lockSync()
         } catch (error) {
-          assert((error as { code?: string }).code === 'ERR_HEDDLE_NOT_RECOVERABLE', 'it is told')
-          return 'told'
+          assert(
+            (error as { code?: string }).code === 'ERR_HEDDLE_NOT_RECOVERABLE',
+            'it gets the error for a dead holder',
+          )
+          return 'refused'
         }
         enter(id)
         if (options.mortal === undefined) leave(id)
@@ -64,19 +67,19 @@ function handedOn(others: readonly Doing[], options: { mortal?: number; demands?
         },
       }),
       final({ results, crashed }) {
-        // Beside a recovery nobody lets go, which would be one more than can be explored to the end: it is
-        // done now.
+        // Beside a recovery no thread unlocks, because that would be too many orders to explore: it is done
+        // now.
         if (options.mortal !== undefined && inside > 0) mutexes[inside].unlockAs(owners[inside])
         const holder = Atomics.load(view, 0) & TID_MASK
         const dead = crashed.length > 0 ? tids[crashed[0]] : 0
-        assert(holder === 0 || holder === dead, 'nobody who lives holds it at the end')
+        assert(holder === 0 || holder === dead, 'no living thread holds it at the end')
         for (const [at, doing] of others.entries()) {
           if (crashed.includes(at + 1) || doing === 'is cancelled') continue
           const result = results[at + 1]
           assert(
             result === 'locked' ||
               (result === 'late' && (doing === 'tries' || doing === 'is late')) ||
-              (result === 'told' && holder !== 0),
+              (result === 'refused' && holder !== 0),
             'the waiter had the lock, was late, or got the error for a dead holder',
           )
         }

@@ -174,7 +174,7 @@ test('a waiter that keeps losing the race for the lock is handed it', async () =
     order.push('served')
     got.unlock()
   })
-  // Unlocked and at once taken again, before who was woken can run: after a few losses it is given the lock
+  // Unlocked and locked again before the woken waiter can run: after a few losses it is handed the lock
   // instead.
   for (let turn = 0; turn < 50; turn++) {
     token.unlock()

@@ -2,7 +2,7 @@ import { check, type CheckOptions } from '../../checker/check.ts'
 import { BOUNDED, DIES, NONE, ONE } from '../../../testing/sync/checksetup.ts'
 import { type Scene, scene } from '../../../testing/sync/rwprograms.ts'
 
-/** Once for those who compete, once for those who are given the lock. */
+/** Once with waiters that compete, once with waiters that are handed the lock. */
 function both(name: string, options: CheckOptions, what: Scene): void {
   check(name, options, scene(what))
   check(`${name}; the waiters are handed the lock`, options, scene({ ...what, demanding: true }))
@@ -85,12 +85,12 @@ check(
   }),
 )
 
-both('a writer dies at any step, and who waits to read comes in or is told', DIES(0), {
+both('a writer dies at any step: a waiting reader is admitted or gets an error', DIES(0), {
   held: 'write',
   others: [['waits to', 'read']],
   mortal: 0,
 })
-both('a writer dies at any step, and who waits to write comes in or is told', DIES(0), {
+both('a writer dies at any step: a waiting writer is admitted or gets an error', DIES(0), {
   held: 'write',
   others: [['waits to', 'write']],
   mortal: 0,
@@ -118,7 +118,7 @@ check(
   DIES(0),
   scene({ ...letsTwoIn, demanding: true }),
 )
-both('one that waits to read dies at any step, and the other comes in', DIES(1), {
+both('one of two waiting readers dies at any step, and the other is admitted', DIES(1), {
   held: 'write',
   others: [
     ['waits to', 'read'],

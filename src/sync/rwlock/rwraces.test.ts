@@ -5,7 +5,7 @@ import { isGranted } from '../wait/countgrant.ts'
 import { scene } from '../../../testing/sync/rwprograms.ts'
 import { WriteWait } from './rwwaits.ts'
 
-/** One that was woken to take the lock goes, and tells nobody. */
+/** Leaves without waking the next, although it was woken to compete for the lock. */
 class LeavesSilently extends WriteWait {
   override leave(context: FutexContext, waiters: readonly number[], index: number): void {
     if (index < 0 || isGranted(context.i32, waiters[0])) super.leave(context, waiters, index)

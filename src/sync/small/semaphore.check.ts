@@ -7,15 +7,15 @@ import { PermitWait, Semaphore } from './semaphore.ts'
 type Doing = 'asks' | 'waits' | 'is late' | 'is cancelled'
 
 interface Scene {
-  /** How many there are at first. */
+  /** How many permits there are at first. */
   readonly permits?: number
-  /** Those who want some, first come first, and how many. */
+  /** What each thread does, in the order of arrival, and how many permits it wants. */
   readonly wants: readonly [Doing, number][]
-  /** The last thread releases so many. */
+  /** How many permits the last thread releases. */
   readonly gives: number
   /**
-   * Which thread may die. If it is the one who gives, who recovers gives as many: nobody is left waiting for
-   * what the dead one took along.
+   * Which thread may die. If it is the releasing thread, the recovering thread releases as many: no waiter
+   * waits for permits that died with a thread.
    */
   readonly mortal?: number
 }
@@ -51,7 +51,7 @@ function scene({ permits = 0, wants, gives, mortal }: Scene): Setup {
         if (!dead) assert(out + left === permits + gives, 'and none is lost')
         for (const [id, [doing]] of wants.entries()) {
           if (doing === 'asks' || doing === 'waits') {
-            assert(crashed.includes(id) || results[id] === true, 'who waits is served')
+            assert(crashed.includes(id) || results[id] === true, 'a waiter is served')
           }
         }
       },

@@ -44,7 +44,7 @@ test('a later writer does not pass a waiting one, although the record is free', 
     const { record, end } = busyRecord()
     const waiting = kernel.spawn(tasks.writes, [record, 1])
     await until('it is next', () => Atomics.load(record.i32, record.at + NEXT) !== 0)
-    // Nobody is woken: the waiting writer looks by itself, in a moment.
+    // No thread wakes it: the waiting writer checks by itself, after a while.
     end()
     record.write([2])
     expect(record.read()[0]).toBe(2)
@@ -62,7 +62,7 @@ test('of two waiting writers the one that came first writes first', async () => 
     const tid = Atomics.load(record.i32, next)
     const second = kernel.spawn(tasks.writes, [record, 2], { affinity: [1] })
     await until('the second has come', () => Atomics.load(record.i32, record.at + ARRIVALS) === 2)
-    // The second does not take the place of one that has waited longer.
+    // The second does not replace a writer that has waited longer.
     expect(Atomics.load(record.i32, next)).toBe(tid)
     end()
     await Promise.all([first, second])

@@ -13,20 +13,19 @@ import type { Wait } from '../wait/waiting.ts'
 
 type Doing = 'comes' | 'waits' | 'is late' | 'is cancelled'
 
-/** One kind of object: how it is made, waited for, and what lets those who wait go on. */
+/** One kind of object: how it is made, waited for, and opened for its waiters. */
 interface Kind<T extends SyncObject> {
   make(view: Int32Array<SharedArrayBuffer>): T
   wait(object: T): Wait
   come(object: T): unknown
   release(object: T): unknown
   /**
-   * How many of those who wait may have been let through in the end; `released`: how often the release was
-   * done.
+   * How many waiters may have been admitted in the end; `released`: how often it was opened.
    */
   through(object: T, released: number): (count: number) => boolean
 }
 
-/** Some wait or come, and the last thread releases; if it may die, who recovers releases once more. */
+/** Some threads wait or come, and the last thread opens; if it may die, the recovering thread opens once more. */
 function scene<T extends SyncObject>(kind: Kind<T>, waiters: readonly Doing[], mortal = false): Setup {
   return () => {
     const count = waiters.length + 1
@@ -59,7 +58,7 @@ function scene<T extends SyncObject>(kind: Kind<T>, waiters: readonly Doing[], m
         const through = results.slice(0, waiters.length).filter(result => result === true).length
         assert(kind.through(made[count], released)(through), `${through} were let through`)
         waiters.forEach((doing, id) => {
-          if (doing === 'comes' || doing === 'waits') assert(results[id] === true, 'who waits is let through')
+          if (doing === 'comes' || doing === 'waits') assert(results[id] === true, 'a waiter is admitted')
         })
       },
     }
@@ -163,8 +162,8 @@ function once(others: readonly Doing[], ends: 'done' | 'thrown' | 'dead'): Setup
       done++
       settle(id, true)
     }
-    // Two that go round beside a recovery are more than can be explored to the end: they look when it is
-    // over, one after the other.
+    // Two waiters that check again beside a recovery are too many orders to explore: they check after it, one
+    // after the other.
     const over = new Int32Array(new SharedArrayBuffer(16))
     const waits = ends === 'dead' && others.length > 1
     const end = (turn: number): void => {
@@ -214,7 +213,7 @@ function once(others: readonly Doing[], ends: 'done' | 'thrown' | 'dead'): Setup
           assert(doers === (ends === 'thrown' ? done : 0), 'it is done by one of them')
         assert(done <= 1 || crashed.length > 0, 'and once')
         const waiting = others.some(doing => doing === 'waits' || doing === 'comes')
-        assert(!waiting || made[count].done, 'who waits sees it done')
+        assert(!waiting || made[count].done, 'a waiter sees it done')
       },
     }
   }
@@ -241,7 +240,7 @@ check(
 )
 check('once: the running thread dies at any step, and two wait', DIES(0), once(['waits', 'waits'], 'dead'))
 
-/** Who arrives at a barrier; the last thread of them just now. */
+/** Threads arrive at a barrier; the last of them during the check. */
 function meeting(parties: number, others: readonly Doing[], mortal = false): Setup {
   return () => {
     const count = others.length + 1
@@ -269,15 +268,14 @@ function meeting(parties: number, others: readonly Doing[], mortal = false): Set
       ...(mortal && {
         recover: (dead: number) =>
           threads.recover(dead, () => {
-            // In the place of the dead one, if it had not come. It is in the queue before the others look
-            // again.
+            // For the dead thread, if it had not arrived. It is queued before the others check again.
             if ((Atomics.load(threads.view, 0) & 0x7fff_ffff) !== 0) return
             new ArrivalWait(made[count]).begin(threads.contexts[count], threadWaiter())
           }),
       }),
       final({ results, crashed }) {
         const met = results.slice(0, count).filter(result => result === true).length
-        // One that is cancelled may have been met at that moment.
+        // A cancelled party may have met the others at that moment.
         const missing = made[count].meetings * parties - met
         if (crashed.length === 0)
           assert(

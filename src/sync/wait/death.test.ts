@@ -82,15 +82,18 @@ test('a task on another CPU goes on when one dies in the lock of a shared queue'
 test.each([
   ['mutex', () => new Mutex()],
   ['readers-writer lock', () => new RwLock()],
-] as const)('who waits for a %s is told when the task that holds it dies with its CPU', async (_, make) => {
-  const lock = make()
-  const words = shared(4)
-  await runsInto(kernel.spawn(tasks.dieWith, [lock, words], mortal), words)
-  const waiting = kernel.spawn(tasks.wantWrite, [lock, words], survivor)
-  await until('it waits', () => Atomics.load(words, 2) === 1)
-  await terminate(0)
-  expect(await waiting).toBe('ERR_HEDDLE_NOT_RECOVERABLE')
-})
+] as const)(
+  'waiters for a %s get an error when the task that holds it dies with its CPU',
+  async (_, make) => {
+    const lock = make()
+    const words = shared(4)
+    await runsInto(kernel.spawn(tasks.dieWith, [lock, words], mortal), words)
+    const waiting = kernel.spawn(tasks.wantWrite, [lock, words], survivor)
+    await until('it waits', () => Atomics.load(words, 2) === 1)
+    await terminate(0)
+    expect(await waiting).toBe('ERR_HEDDLE_NOT_RECOVERABLE')
+  },
+)
 
 describe.each([
   { robust: true },
@@ -169,7 +172,7 @@ test('the booting thread writes a record although a CPU died in the middle of wr
   await runsInto(kernel.spawn(tasks.writeOn, [record, words], mortal), words)
   const gone = terminate(0)
   const value = new Int32Array(record.fields).fill(2)
-  // Without a turn of the event loop: it meets the dead writer, who is always in the middle of a record.
+  // Without a turn of the event loop: it finds the dead writer, which is always in the middle of a record.
   for (let n = 0; n < 2000; n++) record.write(value)
   expect(record.read()).toEqual(value)
   await gone

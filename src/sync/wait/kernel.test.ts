@@ -67,7 +67,7 @@ describe.each([
         using _ = await mutex.lockAsync()
         if (word[1] === 4) break
       }
-      // A promise that another thread woke is told so by the event loop: it must turn.
+      // A promise that another thread woke resolves in the event loop, which must turn.
       await new Promise(resolve => setImmediate(resolve))
     }
     {
