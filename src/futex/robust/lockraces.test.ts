@@ -146,15 +146,15 @@ const lateBook: Way = {
 
 test('a robust lock that becomes pending after it was taken is lost with an owner that dies in between', () => {
   // A later caller sees by the TID that the owner has died; a sleeping waiter does not.
-  const blind = WordMutex.prototype as unknown as { bury(): boolean }
-  const { bury } = blind
-  blind.bury = () => false
+  const blind = WordMutex.prototype as unknown as { markDead(): boolean }
+  const { markDead } = blind
+  blind.markDead = () => false
   try {
     expect(found(killed(ROBUST, 'locks and unlocks', { way: lateBook }), MORTAL)).toMatch(
       /the result is right/,
     )
   } finally {
-    blind.bury = bury
+    blind.markDead = markDead
   }
 })
 
