@@ -157,7 +157,7 @@ function once(others: readonly Doing[], ends: 'done' | 'thrown' | 'dead'): Setup
     let done = 0
     let died = false
     const settle = (id: number, ok: boolean): void =>
-      (made[id] as unknown as { settle(ok: boolean): void }).settle(ok)
+      (made[id] as unknown as { finish(ok: boolean): void }).finish(ok)
     const finish = (id: number): void => {
       done++
       settle(id, true)
