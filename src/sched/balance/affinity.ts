@@ -23,7 +23,7 @@ import { lockTaskQueue } from '../core/taskqueue.ts'
  *   high = CPU 40
  *
  * So it is written under the pi lock, which a waker holds while it selects, and under the run queue's lock,
- * which a thief holds while it looks for what it may take.
+ * which a stealing CPU holds while it searches for a task to take.
  */
 export function setAffinity(s: Scheduler, task: number, low: number, high: number): void {
   const { i32, thread } = s
@@ -37,12 +37,12 @@ export function setAffinity(s: Scheduler, task: number, low: number, high: numbe
 }
 
 /**
- * Binds the current task to this CPU for good: its coroutine lives in this CPU's heap from here on. Its mask
- * collapses, and no fallback moves it. By the CPU, when it starts the task.
+ * Binds the current task to this CPU until it ends: its coroutine lives in this CPU's heap from here on. Its
+ * mask becomes this CPU, and no fallback moves it. Called by the CPU, when it starts the task.
  *
- * The run queue's lock is not needed: the current task is on no queue and no list, so no thief looks at its
- * mask; a waker or whoever changes the mask holds the pi lock. A policy is the exception: it may write to
- * what runs on another CPU.
+ * The run queue's lock is not needed: the current task is on no queue and no list, so no stealing CPU reads
+ * its mask; a waker and a thread that changes the mask hold the pi lock. A policy is the exception: it may
+ * write to a task that runs on another CPU.
  */
 export function bindTask(s: Scheduler, task: number): void {
   const { i32, thread, queue, cpu } = s
@@ -51,7 +51,7 @@ export function bindTask(s: Scheduler, task: number): void {
   acquire(thread, se + Entity.piLock)
   if (isExt) acquire(thread, queue + RunQueue.lock)
   assert(i32[queue + RunQueue.current] === se, 'a task is bound by the CPU that runs it')
-  assert(i32[se + Entity.pushLinks + ListNode.list] === 0, 'what runs is not on offer to other CPUs')
+  assert(i32[se + Entity.pushLinks + ListNode.list] === 0, 'a running task is on no list of pushable tasks')
   if ((i32[se + Entity.policy] & POLICY_BOUND) === 0) Atomics.add(i32, queue + RunQueue.bound, 1)
   i32[se + Entity.policy] = (i32[se + Entity.policy] | POLICY_BOUND) & ~POLICY_PUSHABLE
   storeMask(i32, se, cpu < 32 ? 1 << cpu : 0, cpu < 32 ? 0 : 1 << (cpu - 32))
@@ -73,7 +73,7 @@ function writeMask(s: Scheduler, queue: number, se: number, low: number, high: n
   storeMask(i32, se, low, high)
   notePushable(s, se)
   if (queued && i32[se + Entity.priority] >> 2 === EXT_MAJOR_PRIORITY) {
-    // Where it is may be where it may not run: its policy places it anew.
+    // Its queue may be one where it may not run now: its policy places it again.
     const rq = i32[se + Entity.rq]
     rqDequeueTask(s, rq, se)
     rqEnqueueTask(s, rq, se)

@@ -15,24 +15,25 @@ import { adoptTimers } from '../core/timer.ts'
 
 /**
  * CPUs come and go while tasks run. `online` in the run queue and the CPU's bit in the active mask change
- * together, under the run queue's lock; place.ts shows why nothing is ever put on the queue of a CPU that has
- * gone.
+ * together, under the run queue's lock; enqueue.ts shows why no task is ever put on the queue of a CPU that
+ * has gone.
  *
- *   comes  online; then takes what waits on the queues of CPUs that are gone (nobody was active when it was put there), and
- *          what waits on those of others only because this one was not there
- *   goes   not online; switches to idle; then moves what is queued to others, by the rule of select
+ *   comes  online; then takes the tasks on the queues of CPUs that are gone (no CPU was active when they were
+ *          queued), and those that wait on other queues only because this CPU was offline
+ *   goes   not online; switches to idle; then moves the queued tasks to other CPUs (selectcpu.ts)
  *   died   recovery.ts: as goes, by another thread
  *
  * A task that is bound to the CPU stays on its queue: its coroutine is in that CPU's heap.
  */
 
-/** This CPU takes part from now on. Called by the CPU itself, first of all. */
+/** This CPU takes tasks from now on. Called by the CPU itself, before anything else. */
 export function cpuOnline(s: Scheduler): void {
   const { i32, thread, queue } = s
   assert(queue !== 0, 'a CPU brings itself online')
   s.readClock()
   acquire(thread, queue + RunQueue.lock)
-  // Under the lock: whoever adopts the callbacks of this CPU holds it while it looks whether the CPU is gone.
+  // Under the lock: a CPU that adopts the callbacks of this one holds it while it checks that this one is
+  // gone.
   s.rcu.online(thread)
   assert(i32[queue + RunQueue.online] === 0, 'a CPU comes online once')
   i32[queue + RunQueue.online] = 1
@@ -56,9 +57,9 @@ export function cpuOnline(s: Scheduler): void {
 }
 
 /**
- * Takes what waits on the queues of other CPUs for want of this one: its mask names this CPU, and not the one
- * where it is. No CPU steals such a task, for it is offered to none. Under both queue locks a queued task
- * keeps its queue and its mask.
+ * Takes the tasks that wait for this CPU on other queues: their mask has this CPU, and not the one of their
+ * queue. No CPU steals such a task, because it is on no list of pushable tasks. Under both queue locks a
+ * queued task keeps its queue and its mask.
  */
 function takeMisplaced(s: Scheduler): void {
   const { i32, entities, queue } = s
@@ -89,7 +90,7 @@ export function isOnline(s: Scheduler, cpu: number): boolean {
   return s.isActive(cpu)
 }
 
-/** This CPU takes no more tasks, and gives away those that it has. By the CPU itself; `why`: see schedule. */
+/** This CPU takes no more tasks, and moves its queued ones. Called by the CPU; `why`: see `schedule`. */
 export function cpuOffline(s: Scheduler, why: number): void {
   closeQueue(s, s.cpu)
   switchToIdle(s, why)
@@ -97,7 +98,7 @@ export function cpuOffline(s: Scheduler, why: number): void {
   takeArrivals(s, s.cpu) // (G) of arrivals.ts
 }
 
-/** The last thing a CPU does: its timers and callbacks are anyone's now. */
+/** The last call of a CPU: other CPUs adopt its timers and callbacks. */
 export function cpuGone(s: Scheduler): void {
   s.rcu.offline(s.i32, s.cpu)
   s.nextTimer = Infinity
@@ -109,7 +110,7 @@ export function cpuGone(s: Scheduler): void {
   }
 }
 
-/** A CPU that is online takes over the timers and RCU callbacks of those that are gone. Before it halts. */
+/** Adopts the timers and RCU callbacks of CPUs that are gone. Called by an online CPU, before it halts. */
 export function adoptFromGone(s: Scheduler): void {
   const { i32 } = s
   for (let cpu = 0; cpu < s.cpus; cpu++) {
@@ -121,8 +122,8 @@ export function adoptFromGone(s: Scheduler): void {
 }
 
 /**
- * The run queue's lock of the CPU that is gone keeps two from adopting at once, and that CPU from coming back
- * meanwhile.
+ * Under the run queue's lock of the CPU that is gone: so only one CPU adopts, and that CPU does not come back
+ * in between.
  */
 export function adoptCallbacks(s: Scheduler, gone: number): void {
   const { i32, thread } = s
@@ -136,14 +137,14 @@ function closeQueue(s: Scheduler, cpu: number): void {
   const { i32, thread } = s
   const queue = s.queueOf(cpu)
   acquire(thread, queue + RunQueue.lock)
-  i32[queue + RunQueue.online] = 0 // (A) of place.ts
+  i32[queue + RunQueue.online] = 0 // (A) of enqueue.ts
   s.setActive(cpu, false)
   release(thread, queue + RunQueue.lock)
 }
 
 /**
- * Moves what is queued on a CPU that is not online to CPUs that are. (B) of place.ts. Goes through all
- * entities rather than the queue, so that it needs no help from the classes. Returns how many moved.
+ * Moves the queued tasks of an offline CPU to online CPUs: (B) of enqueue.ts. Visits all entities instead of
+ * the queue, so that it needs no operation of the classes. Returns how many moved.
  */
 export function drainQueue(s: Scheduler, cpu: number): number {
   const { i32, entities } = s
@@ -165,7 +166,7 @@ export function drainQueue(s: Scheduler, cpu: number): number {
   return moved
 }
 
-/** Where a task that is queued on a CPU that is gone should go; -1: it stays. */
+/** The CPU for a task that is queued on a CPU that is gone; -1: it stays. */
 function chooseTarget(s: Scheduler, se: number, queue: number, cpu: number): number {
   const { i32, thread } = s
   acquire(thread, queue + RunQueue.lock)

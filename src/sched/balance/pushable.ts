@@ -8,12 +8,12 @@ import type { Scheduler } from '../core/scheduler.ts'
 
 /**
  * The tasks of a run queue that another CPU could take: queued, and allowed on more than one CPU. They are on
- * a list of their own, by level, so that a thief finds the best one without walking past a hundred thousand
- * that cannot move. A started JavaScript task is bound to its CPU and never here. The run queue's lock is
- * held in all of this.
+ * a separate list for each level, so that a stealing CPU finds the best one without passing a hundred
+ * thousand that cannot move. A started task is bound to its CPU, and is never on this list. The run queue's
+ * lock is held in all functions.
  */
 
-/** Notes in the entity's policy whether its mask allows it more than one CPU. After each change of either. */
+/** Sets the entity's bit PUSHABLE from its mask. Called after each change of either. */
 export function notePushable(s: Scheduler, se: number): void {
   const { i32 } = s
   const low = i32[se + Entity.affinityMask]
@@ -28,14 +28,14 @@ export function addPushable(s: Scheduler, queue: number, se: number): void {
   const { i32 } = s
   if ((i32[se + Entity.policy] & POLICY_PUSHABLE) === 0) return
   const level = i32[se + Entity.priority] >> 2
-  // Where the tasks of a policy go is for the policy to say.
+  // A policy places its own tasks.
   if (level === EXT_MAJOR_PRIORITY && s.ext.isActive()) return
   listPush(i32, pushList(queue, level), se + Entity.pushLinks)
   setReady(i32, queue + RunQueue.pushMask, level)
   i32[queue + RunQueue.pushCount]++
 }
 
-/** The entity leaves this queue, or is no longer pushable. Does nothing for one that is not on the list. */
+/** The entity leaves this queue, or is no longer pushable. Does nothing if it is not on the list. */
 export function removePushable(s: Scheduler, queue: number, se: number): void {
   const { i32 } = s
   if (i32[se + Entity.pushLinks + ListNode.list] === 0) return
@@ -53,9 +53,9 @@ export function bestPushable(s: Scheduler, queue: number): number {
 }
 
 /**
- * The best task here that may run on `cpu` and is completely off its last one, or 0. Walks only pushable
- * tasks. One whose onCpu is still up has been put back by a switch that has not ended: its CPU will clear the
- * word, so it must not be set elsewhere yet.
+ * The best task here that may run on `cpu` and is completely off its last one, or 0. Visits only pushable
+ * tasks. An entity whose onCpu is still 1 was put back by a switch that has not ended: its CPU will clear the
+ * word, so no other CPU may set it yet.
  */
 export function findPushable(s: Scheduler, queue: number, cpu: number): number {
   const { i32 } = s
@@ -70,7 +70,7 @@ export function findPushable(s: Scheduler, queue: number, cpu: number): number {
       if ((i32[se + Entity.affinityMask + half] & bit) === 0) continue
       if (Atomics.load(i32, se + Entity.onCpu) !== 0) continue
       if (best === 0 || i32[se + Entity.priority] < i32[best + Entity.priority]) best = se
-      // None of this level can be better: a thief does not walk past thousands of equals.
+      // No other task of this level can be better: the search need not pass thousands of equals.
       if (i32[best + Entity.priority] === level << 2) return best
     }
     if (best !== 0) return best

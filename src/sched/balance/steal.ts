@@ -13,15 +13,15 @@ import type { Scheduler } from '../core/scheduler.ts'
 /**
  * Moving queued tasks between CPUs.
  *
- *   steal   a CPU that has become idle takes half of the tasks that may run there, the best first, from the most loaded CPU
- *   pull    a CPU that is about to run something takes over a task that outranks it and waits elsewhere
- *   push    a CPU on whose queue such a task waits asks the CPU that runs the least important one to pull
+ *   steal   an idle CPU takes half of the tasks that may run there, the best first, from the most loaded CPU
+ *   pull    a CPU that is about to run a task takes a task that outranks it from another queue
+ *   push    a CPU on whose queue such a task waits asks the CPU that runs the least important task to pull
  *
- * So of N + 1 FIFO tasks that may run anywhere the N highest hold the N CPUs. A move holds both run queue
- * locks, the lower address first: at no time is a task on two queues or on none.
+ * So of N + 1 FIFO tasks that may run on every CPU the N highest run on the N CPUs. A move holds both run
+ * queue locks, the lower address first: at no time is a task on two queues or on none.
  */
 
-/** What an idle CPU takes at once, at the most: both queues are locked meanwhile. */
+/** The most tasks that an idle CPU takes in one step: both queues are locked during it. */
 const STEAL_MOST = 16
 
 /** Takes both run queue locks, in the order that never deadlocks. */
@@ -47,19 +47,19 @@ export function moveQueued(s: Scheduler, se: number, from: number, to: number): 
   placeOn(s, to, se)
 }
 
-/** Takes a task for this idle CPU from another. False: there is none that may run here. */
+/** Takes a task for this idle CPU from another. False: no task may run here. */
 export function stealTask(s: Scheduler): boolean {
   return takeBest(s, IDLE_MAJOR_PRIORITY << 2, true)
 }
 
-/** Takes over a task that outranks `priority` by its major level and waits elsewhere. */
+/** Takes a task that outranks `priority` by its major level from another queue. */
 export function pullTask(s: Scheduler, priority: number): boolean {
   return takeBest(s, priority, false)
 }
 
 function takeBest(s: Scheduler, priority: number, steals: boolean): boolean {
   const { i32, queue } = s
-  // A victim may turn out to have nothing for this CPU: each is tried once.
+  // The chosen CPU may have no task for this one: each is tried once.
   let triedLow = 0
   let triedHigh = 0
   for (let tries = 0; tries < s.cpus; tries++) {
@@ -79,7 +79,7 @@ function takeBest(s: Scheduler, priority: number, steals: boolean): boolean {
 }
 
 /**
- * Moves up to so many tasks that outrank `priority` to this CPU's queue; says how many. Both queues are
+ * Moves up to so many tasks that outrank `priority` to this CPU's queue. Returns how many. Both queues are
  * locked.
  */
 function moveBest(s: Scheduler, from: number, priority: number, most: number): number {
@@ -115,8 +115,8 @@ function chooseVictim(s: Scheduler, priority: number, triedLow: number, triedHig
 }
 
 /**
- * After a switch that put `prev` back because something outranks it: if it outranks in turn what another CPU
- * runs, and may run there, that CPU is asked to reschedule, and pulls it.
+ * After a switch that put `prev` back because another task outranks it: if `prev` outranks the task of
+ * another CPU, and may run there, asks that CPU to reschedule, and it pulls `prev`.
  */
 export function pushTask(s: Scheduler, prev: number): void {
   const { i32 } = s

@@ -2,12 +2,12 @@ import type { Scheduler } from '../core/scheduler.ts'
 
 /**
  * A scheduling class: ten operations on a class run queue. All but `selectTaskRq` are called with the lock of
- * the run queue held. A switch calls them in this order, and no other:
+ * the run queue held. A switch calls them in this order only:
  *
  *   pickNextTask   chooses, and leaves the chosen one queued
- *   setNextTask    takes it out of the queue: it is the current one
+ *   setNextTask    takes it out of the queue: it is the current entity
  *   ~ switch ~
- *   putPrevTask    brings the old one back, if it still wants to run; else dequeueTask or taskDead
+ *   putPrevTask    puts the old entity back, if it still wants to run; else dequeueTask or taskDead
  *
  * `rq` is a class run queue (ClassRq), `se` an entity.
  */
@@ -15,16 +15,16 @@ export interface SchedClass {
   readonly name: string
   /** Adds an entity that has become runnable, or has come from another CPU. */
   enqueueTask(s: Scheduler, rq: number, se: number): void
-  /** Takes out an entity that no longer wants to run here: queued, or the current one. */
+  /** Removes an entity that no longer wants to run here: queued, or the current one. */
   dequeueTask(s: Scheduler, rq: number, se: number): void
   /**
    * The CPU, out of this mask, whose queue a waking or new entity should go to. The mask is never empty and
-   * has only active CPUs. No run queue lock is held: it looks at the published words.
+   * has only active CPUs. No run queue lock is held: it reads the published words.
    */
   selectTaskRq(s: Scheduler, se: number, maskLow: number, maskHigh: number): number
   /**
-   * The best one: a queued entity, or the run queue's contender when that one should go on. The queue is not
-   * empty.
+   * The best entity: a queued one, or the run queue's contender when that should keep the CPU. The queue is
+   * not empty.
    */
   pickNextTask(s: Scheduler, rq: number): number
   putPrevTask(s: Scheduler, rq: number, se: number): void
@@ -35,16 +35,16 @@ export interface SchedClass {
   taskFork(s: Scheduler, rq: number, se: number): void
   /** The current entity has ended. */
   taskDead(s: Scheduler, rq: number, se: number): void
-  /** The current entity gives way to others of its priority. */
+  /** The current entity yields to others of its priority. */
   yieldTask(s: Scheduler, rq: number, se: number): void
   /**
-   * Recovery: makes the class run queue empty, whatever it was in the middle of. `running` is the entity of
-   * this level that its CPU runs, or 0.
+   * Recovery: makes the class run queue empty, whatever state it is in. `running` is the entity of this level
+   * that its CPU runs, or 0.
    */
   reset?(s: Scheduler, rq: number, running: number): void
   /**
-   * Recovery: adds an entity that was queued here, as it was. Without it enqueueTask does. Its links are
-   * zero.
+   * Recovery: adds an entity that was queued here, as it was. Without this operation enqueueTask does it. Its
+   * links are zero.
    */
   restore?(s: Scheduler, rq: number, se: number): void
 }

@@ -7,9 +7,8 @@ import { ClassRq, classRq, RunQueue } from '../core/runqueue.ts'
 import type { Scheduler } from '../core/scheduler.ts'
 
 /**
- * The ten operations as the rest of the scheduler calls them: through these, which keep the counts, the ready
- * mask and the list of pushable tasks in step with what the class does. The lock of the run queue is held in
- * all of them.
+ * The rest of the scheduler calls the operations of a class through these functions, which keep the counts,
+ * the ready mask and the list of pushable tasks up to date. The lock of the run queue is held in all of them.
  */
 
 /** The class run queue of an entity's priority on this run queue. */
@@ -17,7 +16,7 @@ export function classRqFor(s: Scheduler, queue: number, se: number): number {
   return classRq(queue, s.i32[se + Entity.priority] >> 2)
 }
 
-/** Queues an entity that runs nowhere. Sets `rq`; the caller has set onRq, by compare-exchange. */
+/** Queues an entity that is on no CPU. Sets `rq`; the caller has set onRq. */
 export function rqEnqueueTask(s: Scheduler, rq: number, se: number): void {
   const { i32 } = s
   i32[se + Entity.rq] = rq
@@ -28,7 +27,7 @@ export function rqEnqueueTask(s: Scheduler, rq: number, se: number): void {
 }
 
 /**
- * Recovery: puts an entity on an empty or rebuilt queue, where it was before if its class can say so
+ * Recovery: puts an entity on an empty or rebuilt queue; at its old place if its class can find it
  * (`restore`).
  */
 export function rqRestoreTask(s: Scheduler, rq: number, se: number): void {
@@ -40,7 +39,7 @@ export function rqRestoreTask(s: Scheduler, rq: number, se: number): void {
   countIn(s, rq, se)
 }
 
-/** Takes out an entity that is queued here. The caller clears onRq. */
+/** Removes an entity that is queued here. The caller clears onRq. */
 export function rqDequeueTask(s: Scheduler, rq: number, se: number): void {
   const { i32 } = s
   assert(i32[se + Entity.rq] === rq, 'dequeued an entity from a queue that it is not on')
@@ -62,13 +61,13 @@ export function rqPickNextTask(s: Scheduler, queue: number): number {
   return s.classes[level].pickNextTask(s, classRq(queue, level))
 }
 
-/** Takes the picked entity out of its queue: it is the current one. */
+/** Takes the picked entity out of its queue: it is the current entity. */
 export function rqSetNextTask(s: Scheduler, rq: number, se: number): void {
   s.classes[s.i32[rq + ClassRq.classId]].setNextTask(s, rq, se)
   countOut(s, rq, se)
 }
 
-/** Brings the old one back. */
+/** Puts the old entity back. */
 export function rqPutPrevTask(s: Scheduler, rq: number, se: number): void {
   const { i32 } = s
   i32[se + Entity.rq] = rq
@@ -79,7 +78,7 @@ export function rqPutPrevTask(s: Scheduler, rq: number, se: number): void {
 function countIn(s: Scheduler, rq: number, se: number): void {
   const { i32 } = s
   const queue = i32[rq + ClassRq.queue]
-  // What is queued at the ext level may still wait for its policy: that class says itself when it is ready.
+  // Tasks at the ext level may still wait for their policy: that class marks the level as ready itself.
   if (i32[rq + ClassRq.taskCount]++ === 0 && i32[rq + ClassRq.classId] !== EXT_MAJOR_PRIORITY) {
     setReady(i32, queue + RunQueue.readyMask, i32[rq + ClassRq.classId])
   }
@@ -101,7 +100,7 @@ function countOut(s: Scheduler, rq: number, se: number): void {
   i32[queue + RunQueue.taskCount]--
 }
 
-/** Lets others see how many tasks wait where this entity is, or was, queued. Stores only what has changed. */
+/** Publishes how many tasks wait where this entity is, or was, queued. Stores only what has changed. */
 export function publishCount(s: Scheduler, rq: number, se: number): void {
   const { i32 } = s
   const minor = i32[se + Entity.priority] & 3
@@ -110,11 +109,11 @@ export function publishCount(s: Scheduler, rq: number, se: number): void {
   if (i32[at] !== count) Atomics.store(i32, at, count)
 }
 
-/** Lets others see what runs here, how much waits, and what they could take. Stores only what has changed. */
+/** Publishes what runs here, how many wait, and the best task to take. Stores only what has changed. */
 export function publishQueue(s: Scheduler, queue: number): void {
   const { i32 } = s
   const current = i32[queue + RunQueue.current]
-  // What runs, or is about to: a better one that is queued has asked for the CPU already.
+  // The task that runs, or is about to: a better queued task has requested a reschedule already.
   let priority = i32[current + Entity.priority]
   const level = bestReady(i32, queue + RunQueue.readyMask)
   if (level < priority >> 2) priority = level << 2

@@ -8,13 +8,13 @@ import { NICE_0_WEIGHT } from '../core/priority.ts'
 import { ClassRq, RunQueue } from '../core/runqueue.ts'
 import type { Scheduler } from '../core/scheduler.ts'
 
-/** What covers the rounding of sums: without it the last eligible one might be passed over. */
+/** Covers the rounding of sums: without it the last eligible entity might be missed. */
 const SLACK = 1e-12
 const SLACK_MS = 1e-9
 
 /**
- * The first request of a task, as a part of its slice: short enough that a short task need not wait for
- * others' slices.
+ * The first request of a task, as a part of its slice: short enough that a short task need not wait for the
+ * slices of others.
  */
 const FIRST_REQUEST = 0.1
 
@@ -22,16 +22,16 @@ const FIRST_REQUEST = 0.1
  * The fair class: earliest eligible virtual deadline first (EEVDF).
  *
  * Each entity has a weight w (from nice) and a vruntime v, which advances by run time * 1024 / w while it
- * runs. The average of all v, weighted, is V: how far each would be had they all run at once, each at its
- * share. An entity's lag, V - v, is what it is owed. One that is owed something, or nothing, is eligible: v
- * <= V. Each asks for a slice at a time; the virtual deadline of a request is v + slice * 1024 / w. Of the
- * eligible ones the earliest deadline runs: so CPU time goes by weight, and whoever asks for less at a time
- * is served sooner.
+ * runs. The weighted average of all v is V: the vruntime of each if all had run in parallel, each at its
+ * share. An entity's lag, V - v, is the time that it is owed. An entity with a lag of 0 or more is eligible:
+ * v <= V. Each requests a slice at a time; the virtual deadline of a request is v + slice * 1024 / w. Of the
+ * eligible entities the one with the earliest deadline runs: so CPU time is shared by weight, and an entity
+ * with shorter requests is served sooner.
  *
- * Lag outlives a sleep: an entity that leaves is placed, when it comes back, as far from V as it was. It
- * neither gains by sleeping nor loses; lag is kept within two slices.
+ * Lag outlives a sleep: an entity that returns is placed as far from V as it was when it left. So a sleep
+ * neither gains nor loses time; lag is kept within two slices.
  *
- * A task that has never run asks for a tenth of its slice first. Most tasks are short: their deadline comes
+ * A task that has never run requests a tenth of its slice first. Most tasks are short: their deadline comes
  * before those of tasks that have computed for a while, and a long task is back among its equals after that
  * tenth.
  *
@@ -48,7 +48,7 @@ export const fairClass: SchedClass = {
     const W = totalWeight(s, rq)
     const average = averageVruntime(s, rq)
     let lag = f64[(se + Entity.lag) >> 1]
-    // Its coming moves V towards it: to end up with this lag it is placed further off.
+    // Adding it moves V towards it: to end up with this lag it is placed further away.
     if (W > 0) lag *= (W + w) / W
     f64[(se + Entity.vruntime) >> 1] = average - lag
     renewDeadline(s, se)
@@ -89,7 +89,8 @@ export const fairClass: SchedClass = {
         return running
       }
     }
-    // All that is eligible has yielded or left: whoever has the earliest deadline need not wait for them.
+    // All eligible entities have yielded or left: the entity with the earliest deadline need not wait for
+    // them.
     if (best === 0) best = s.fairTree.first(root)
     assert(best !== 0, 'picked from a fair level without tasks')
     return best
@@ -176,9 +177,7 @@ function totalWeight(s: Scheduler, rq: number): number {
   return s.f64[(rq + ClassRq.weight) >> 1] + (running === 0 ? 0 : s.i32[running + Entity.weight])
 }
 
-/**
- * Brings the running entity's vruntime up to the clock, and gives it a new deadline when it has met its last.
- */
+/** Updates the running entity's vruntime to the clock, and sets a new deadline when it has met its last. */
 function updateRunning(s: Scheduler, rq: number): void {
   const { i32, f64 } = s
   const se = i32[rq + ClassRq.running]
@@ -198,7 +197,7 @@ function virtualSlice(s: Scheduler, se: number): number {
   return (s.f64[(se + Entity.timeSlice) >> 1] * NICE_0_WEIGHT) / s.i32[se + Entity.weight]
 }
 
-/** Notes what the entity is owed, before it leaves. */
+/** Stores the entity's lag before it leaves. */
 function keepLag(s: Scheduler, rq: number, se: number): void {
   const { f64 } = s
   const limit = 2 * virtualSlice(s, se)
@@ -226,14 +225,14 @@ function remove(s: Scheduler, rq: number, se: number): void {
   f64[(rq + ClassRq.weightedSum) >> 1] -=
     w * (f64[(se + Entity.vruntime) >> 1] - f64[(rq + ClassRq.base) >> 1])
   if (i32[rq + ClassRq.root] === 0) {
-    // Nothing queued: the sums start afresh, so that rounding never adds up for longer than one busy period.
+    // Nothing is queued: the sums start again, so that rounding errors last for one busy period at most.
     f64[(rq + ClassRq.base) >> 1] = f64[(se + Entity.vruntime) >> 1]
     f64[(rq + ClassRq.weight) >> 1] = 0
     f64[(rq + ClassRq.weightedSum) >> 1] = 0
   }
 }
 
-/** The entity does not run any more: it is the one that a switch replaces, or the running one itself. */
+/** The entity does not run any more: it is the entity that a switch replaces, or the running one itself. */
 function forget(s: Scheduler, rq: number, se: number): void {
   const { i32 } = s
   if (i32[rq + ClassRq.leaving] === se) i32[rq + ClassRq.leaving] = 0
@@ -241,8 +240,7 @@ function forget(s: Scheduler, rq: number, se: number): void {
 }
 
 /**
- * The entity, running or queued, is no longer one of those here. V stays where it is when the last one
- * leaves.
+ * The entity, running or queued, leaves this queue. V stays as it is when the last entity leaves.
  */
 function leave(s: Scheduler, rq: number, se: number): void {
   const { i32, f64 } = s

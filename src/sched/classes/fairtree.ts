@@ -2,7 +2,7 @@ import { ListNode } from '../../arena/trees/list.ts'
 import { IntrusiveTree } from '../../arena/trees/tree.ts'
 import { Entity } from '../core/entity.ts'
 
-// The tree's links take the place of the list node's: an entity is on one queue at most.
+// The tree's links use the words of the list node: an entity is on one queue at most.
 const left = Entity.links + ListNode.next
 const right = Entity.links + ListNode.prev
 const height = Entity.links + ListNode.list

@@ -18,10 +18,10 @@ import type { Scheduler } from '../core/scheduler.ts'
 /**
  * The FIFO class: a major level is four sub-queues, one for each minor priority, and a mask of those with
  * tasks. The next task is the first of the lowest of them. A task runs until it blocks, yields or is
- * outranked; one that asked for round robin also gives way to its equals when its slice has ended.
+ * outranked; a round robin task also yields to its equals when its slice ends.
  *
- * A task that was preempted goes back to the head, as it has not had its turn, and goes on with what is left
- * of its slice; one that yielded, or whose slice ended, goes to the tail, and has a whole slice next time.
+ * A preempted task goes back to the head, because its turn is not over, and continues with the rest of its
+ * slice. A task that yielded, or whose slice ended, goes to the tail, and gets a whole slice next time.
  */
 export const fifoClass: SchedClass = {
   name: 'fifo',
@@ -37,7 +37,7 @@ export const fifoClass: SchedClass = {
 
   /**
    * 1. Prefer the current CPU, for its caches: the waker's, or where the task ran last.
-   * 2. If that one's sub-queue is empty, use it at once.
+   * 2. If the sub-queue of that CPU is empty, use it.
    * 3. Otherwise the CPU with the fewest tasks in that sub-queue.
    */
   selectTaskRq(s, se, maskLow, maskHigh) {
@@ -86,7 +86,7 @@ export const fifoClass: SchedClass = {
   },
 
   taskFork() {
-    // A FIFO task starts with nothing to inherit.
+    // A FIFO task has no state to start with.
   },
 
   taskDead() {
@@ -107,7 +107,7 @@ export const fifoClass: SchedClass = {
 }
 
 /**
- * Round robin: the entity runs now, for what is left of its slice, or for a whole one. While it runs,
+ * Round robin: the entity runs now, for the rest of its slice, or for a whole one. While it runs,
  * `deadline` is when the slice ends; while it is queued, how many milliseconds are left, 0 for a whole slice.
  */
 export function startRound(s: Scheduler, se: number): void {
@@ -116,7 +116,7 @@ export function startRound(s: Scheduler, se: number): void {
   f64[(se + Entity.deadline) >> 1] = s.clock + (left > 0 ? left : f64[(se + Entity.timeSlice) >> 1])
 }
 
-/** Round robin: it has run, and has a whole slice next time. */
+/** Round robin: its turn is over, and it gets a whole slice next time. */
 export function endRound(s: Scheduler, se: number): void {
   s.f64[(se + Entity.deadline) >> 1] = 0
 }

@@ -5,7 +5,7 @@ import { ClassRq, RunQueue } from '../core/runqueue.ts'
 
 /**
  * The idle class: one entity for each CPU, at the lowest level, which is always ready. It is picked when
- * nothing else is there, and is on no list: it cannot sleep, end, move or be queued.
+ * nothing else is ready, and is on no list: it cannot sleep, end, move or be queued.
  */
 export const idleClass: SchedClass = {
   name: 'idle',
@@ -23,7 +23,7 @@ export const idleClass: SchedClass = {
     return i32[i32[rq + ClassRq.queue] + RunQueue.idle]
   },
   putPrevTask() {
-    // It is where it always is.
+    // It is on no queue.
   },
   setNextTask() {
     // As above.

@@ -2,12 +2,11 @@ import { assert } from '../../arena/assert.ts'
 import { type Layout, record, word, words } from '../../arena/memory/record.ts'
 
 /**
- * The two-layer ready mask: which of 64 levels have something on them, and the lowest of those in constant
- * time.
+ * The two-layer ready mask: which of 64 levels have tasks, and the lowest of those in constant time.
  *
  *   ready            8 bits: bit i is set when a level of group i (levels 8i to 8i + 7) is set
- *   readySecondary  64 bits: bit n is set when level n has something; groups 0 to 3 in the first word, 4 to 7 in the
- *                   second
+ *   readySecondary  64 bits: bit n is set when level n has tasks; groups 0 to 3 in the first word, 4 to 7 in
+ *                   the second
  *
  * The two layers never disagree while the lock that guards the mask is free.
  */
@@ -18,7 +17,7 @@ export const ReadyMask: Layout<'ready' | 'readySecondary'> = record('ready mask'
 
 const { ready, readySecondary } = ReadyMask
 
-/** The number of the lowest set bit. Asserts that there is one: counting the zeros of 0 means nothing. */
+/** The number of the lowest set bit. Asserts that a bit is set. */
 function lowestBit(bits: number): number {
   assert(bits !== 0, 'counted the trailing zeros of an empty mask')
   return 31 - Math.clz32(bits & -bits)

@@ -12,24 +12,24 @@ import type { Scheduler } from '../core/scheduler.ts'
 import { lockBoth, unlockBoth } from '../balance/steal.ts'
 
 /**
- * Tasks on their way to a local list: from the policy's hands, or from a dispatch queue. The task may belong
- * to another CPU's run queue: then both run queues are locked, lower address first, and it changes over. It
- * is never on two queues nor on none:
+ * Moves a task to a local list: from HELD, or from a dispatch queue. The task may belong to another CPU's run
+ * queue: then both run queues are locked, lower address first, and it changes its run queue. It is never on
+ * two queues nor on none:
  *
  *   CPU 0, consumes                          CPU 1, consumes the same queue
  *   ---------------                          ------------------------------
  *   queue lock: finds the task;
- *   (A) notes whose it is; unlock
+ *   (A) reads its CPU; unlock
  *                                            (A) the same
  *   (B) locks both run queues; it is still
  *       on that queue and still its CPU's
  *   takes it over; unlocks
- *                                            (B) locks both: it is on that queue no more; looks again
+ *                                            (B) locks both: it has left that queue; starts again
  */
 
 /**
- * As a placement has it: its mask, or any CPU when none of its mask is active. Exact under the entity's run
- * queue lock.
+ * Whether the entity may run on the CPU: by its mask, or on any CPU when none of its mask is active. Exact
+ * under the entity's run queue lock.
  */
 export function mayRunOn(s: Scheduler, se: number, cpu: number): boolean {
   const { i32 } = s
@@ -41,8 +41,8 @@ export function mayRunOn(s: Scheduler, se: number, cpu: number): boolean {
 }
 
 /**
- * Takes the first task that may run on this CPU to its local list. By the CPU, holding no lock. False: there
- * is none.
+ * Moves the first task that may run on this CPU to its local list. Called by the CPU, with no lock held.
+ * False: no task may.
  */
 export function consumeFirst(s: Scheduler, queue: number): boolean {
   const { i32, thread } = s
@@ -72,8 +72,8 @@ export function consumeFirst(s: Scheduler, queue: number): boolean {
 }
 
 /**
- * Puts a task that the policy holds on the local list of a CPU; -1: of its own. Returns the state that it was
- * found in: HELD, or nothing was done. By a CPU, holding no lock.
+ * Puts a task that the policy holds on the local list of a CPU; -1: of its own. Returns the state that the
+ * task was in: with any but HELD, nothing was done. Called by a CPU, with no lock held.
  */
 export function giveLocal(s: Scheduler, se: number, cpu: number, slice: number, front: boolean): number {
   const { i32 } = s
@@ -91,7 +91,7 @@ export function giveLocal(s: Scheduler, se: number, cpu: number, slice: number, 
     if (state === HELD) {
       setSlice(s, se, slice)
       setState(s, se, OUT)
-      // A CPU that has just gone takes nothing any more: the task stays where it is.
+      // A CPU that has just gone takes no more tasks: the task stays where it is.
       changeOver(s, se, from, takesTasks(s, to, se) ? to : from, front)
     }
     unlockHomes(s, from, to)
@@ -99,7 +99,7 @@ export function giveLocal(s: Scheduler, se: number, cpu: number, slice: number, 
   }
 }
 
-/** The CPU whose local list is meant: where the task is, unless its mask has changed since. */
+/** The CPU of the local list: the task's own, unless its mask has changed since. */
 function targetOf(s: Scheduler, se: number, cpu: number, home: number): number {
   const { i32 } = s
   if (cpu >= 0) return cpu
@@ -114,12 +114,14 @@ function takesTasks(s: Scheduler, queue: number, se: number): boolean {
 }
 
 /**
- * An entity that is on no list goes to the local list of `to`, and is that CPU's from then on. Both are
- * locked.
+ * Moves an entity that is on no list to the local list and the run queue of `to`. Both run queues are locked.
  */
 function changeOver(s: Scheduler, se: number, from: number, to: number, front: boolean): void {
   const { i32 } = s
-  assert(stateOf(s, se) === OUT && i32[se + Entity.onCpu] === 0, 'what changes over is on no list and no CPU')
+  assert(
+    stateOf(s, se) === OUT && i32[se + Entity.onCpu] === 0,
+    'an entity that changes its run queue is on no list and no CPU',
+  )
   const rq = classRq(to, EXT_MAJOR_PRIORITY)
   if (from === to) {
     toLocal(s, rq, se, front)

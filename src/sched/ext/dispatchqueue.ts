@@ -16,14 +16,14 @@ import { DispatchQueue, QUEUE_FIFO, QUEUE_UNUSED, QUEUE_VTIME } from './extlayou
 
 /**
  * Dispatch queues: where a policy puts tasks until a CPU takes them to run. First come first served, or by
- * virtual time. The queue's lock is held in all of this, and so is the lock of the run queue that the entity
- * belongs to: so where an entity is does not change for who holds either.
+ * virtual time. The queue's lock is held in all functions, and so is the lock of the run queue that the
+ * entity belongs to: so the place of an entity does not change while a thread holds either.
  */
 
 const left = Entity.links + ListNode.next
 const right = Entity.links + ListNode.prev
 const height = Entity.links + ListNode.list
-/** Which of two equal virtual times came first. */
+/** The order of arrival, for equal virtual times. */
 const arrival = Entity.links + ListNode.epoch
 
 const { vruntime } = Entity
@@ -108,7 +108,7 @@ export class DispatchQueues {
     return 0
   }
 
-  /** Recovery: an empty queue again, whatever half of a change it was in. */
+  /** Recovery: makes the queue empty, whatever state it is in. */
   reset(queue: number): void {
     const { i32 } = this
     i32[queue + DispatchQueue.root] = 0

@@ -234,7 +234,7 @@ test('selectCpu may dispatch its own task to local, and nothing else', () => {
     },
   })
   expect(reason).toBe('misused')
-  expect(message).toMatch(/selectCpu can dispatch its own task alone/)
+  expect(message).toMatch(/selectCpu can dispatch only its own task/)
 })
 
 test('a task that joins while its policy is ejected goes back to the fair class', () => {

@@ -25,23 +25,24 @@ import { setPriorityFrom } from '../core/setpriority.ts'
 import { stateNames, TaskRecord } from '../core/taskrecord.ts'
 
 /**
- * The end of a policy: asked for, or because it did what no policy may. Its tasks fall back to the fair
- * class; none is lost, because each is on a run queue's account whatever the policy did with it.
+ * The end of a policy: on request, or because it did what no policy may do. Its tasks move to the fair class;
+ * none is lost, because each belongs to a run queue whatever the policy did with it.
  *
- *   who ejects                      another CPU                        a CPU that drains
- *   ----------                      -----------                        -----------------
+ *   ejecting thread                 another CPU                        draining CPU
+ *   ---------------                 -----------                        ------------
  *   (A) ACTIVE -> REPORTING
- *                                   sees (A) before it next asks:
- *                                   takes its pending tasks in turn
+ *                                   sees (A) before its next call:
+ *                                   runs its pending tasks in turn
  *   writes the report
- *   (B) EJECTED; every CPU is told                                     (C) EJECTED -> DRAINING: one of them
+ *   (B) EJECTED; kicks every CPU                                       (C) EJECTED -> DRAINING: one of them
  *                                                                      each task to the fair class
  *                                                                      (D) LEAVING
  *                                   (E) calls `exit`, forgets it
  *   the last (E): NONE
  *
- * `takes` is cleared before (B). A task that is started meanwhile and saw it set looks again after it has
- * joined the class: either (C) finds it there, or it sees `takes` cleared and goes back by itself.
+ * `takes` is cleared before (B). A thread that starts a task and saw `takes` set reads it again after the
+ * task has joined the class: either (C) finds the task there, or that thread sees `takes` cleared and moves
+ * it back.
  */
 export type EjectReason =
   | 'unloaded'
@@ -65,7 +66,7 @@ const reasons: readonly EjectReason[] = [
 export interface EjectReport {
   readonly reason: EjectReason
   readonly policy: string
-  /** The task that it was about, or 0, and the CPU, or -1. */
+  /** The task that caused it, or 0, and the CPU, or -1. */
   readonly task: number
   readonly cpu: number
   readonly message: string
@@ -74,8 +75,8 @@ export interface EjectReport {
 }
 
 /**
- * Ejects the policy, from any thread. False: someone else did, or there is none. Its tasks move as soon as a
- * CPU drains.
+ * Ejects the policy, from any thread. False: another thread did, or no policy is loaded. Its tasks move as
+ * soon as a CPU drains.
  */
 export function eject(
   s: Scheduler,
@@ -130,7 +131,7 @@ export function drainEjected(s: Scheduler): boolean {
   const at = ext.record + ExtRecord.state
   if (Atomics.compareExchange(i32, at, EJECTED, ownState(DRAINING, s.thread)) !== EJECTED) return false // (C)
   const guest = s.cpu < 0
-  // A thread that is no CPU must be seen by RCU while it looks at tasks that may end.
+  // A thread that is no CPU must take part in RCU while it reads tasks that may end.
   if (guest) s.rcu.idleExit(s.thread)
   for (let se = entities.after(i32, 0); se !== 0; se = entities.after(i32, se)) {
     if (entities.isPublished(i32, se))
@@ -158,14 +159,14 @@ export function endIfLast(s: Scheduler): void {
   if (Atomics.compareExchange(i32, at, LEAVING, NONE) === LEAVING) Atomics.notify(i32, at)
 }
 
-/** Every CPU comes to its scheduling loop, and sees what has changed. */
+/** Makes every CPU enter its scheduling loop, where it sees the change. */
 export function tellCpus(s: Scheduler): void {
   for (let cpu = 0; cpu < s.cpus; cpu++) s.resched(cpu)
 }
 
 /**
- * Everything that the ext class knows, as text. Takes no lock: it may be called anywhere, and shows what it
- * saw.
+ * The whole state of the ext class, as text. Takes no lock, so it may be called anywhere; the parts may be of
+ * different moments.
  */
 export function dumpExt(s: Scheduler): string {
   const { i32, ext, entities } = s

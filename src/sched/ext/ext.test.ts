@@ -333,7 +333,7 @@ test('one policy at a time; after it is unloaded, another can be loaded', () => 
   const sim = new Simulation({ cpus: 2, seed: 1 })
   expect(sim.s.ext.state()).toBe(NONE)
   sim.load(fifo)
-  expect(() => loadPolicy(sim.s, { name: 'second' })).toThrow(/a policy is there already \(active\)/)
+  expect(() => loadPolicy(sim.s, { name: 'second' })).toThrow(/a policy is loaded already \(active\)/)
   const task = sim.fork(work(100))
   expect(levelOf(sim, task)).toBe(EXT_MAJOR_PRIORITY)
   sim.run({ steps: 50 })

@@ -45,19 +45,19 @@ import type { Scheduler } from '../core/scheduler.ts'
 /**
  * The ext class: a level whose tasks are scheduled by a policy that a user has written (policy.ts).
  *
- * A runnable task always belongs to one CPU's run queue, whatever dispatch queue it is on: that queue's lock
- * guards where it is, as for every class. So stop, kill, priorities, affinity and CPUs that go find it
- * without asking the policy.
+ * A runnable task always belongs to one CPU's run queue, whatever dispatch queue it is on: that run queue's
+ * lock guards its place, as for every class. So stop, kill, priorities, affinity and CPUs that go offline
+ * find it without a call of the policy.
  *
- *   enqueueTask -> PENDING --the CPU tells the policy--> HELD --dispatch--> QUEUED --consume--> LOCAL --pick--> CURRENT
- *                                                          `-------dispatch to a local queue------^
+ *   enqueueTask -> PENDING --`enqueue`--> HELD --dispatch--> QUEUED --consume--> LOCAL --pick--> CURRENT
+ *                                          `-----dispatch to a local queue-------^
  *
  * The ten operations here are called with the run queue's lock held, from any thread; they never call the
- * policy. A CPU calls it between switches, holding nothing (extcpu.ts). So a policy that throws or hangs
+ * policy. A CPU calls it between switches, with no lock held (extcpu.ts). So a policy that throws or hangs
  * breaks no lock, and a thread that is no CPU needs no policy to wake a task.
  *
- * The level is ready while the local list has tasks: what waits elsewhere waits for the policy. Without a
- * policy, tasks go straight to the local list, and take turns.
+ * The level is ready while the local list has tasks: all other tasks wait for the policy. Without a policy,
+ * tasks go directly to the local list, and take turns.
  */
 export class Ext {
   readonly record: number
@@ -66,17 +66,15 @@ export class Ext {
   /** The policy that this CPU has enabled, and what it is called with. */
   policy: Policy | null = null
   context: PolicyContext | null = null
-  /** Asks its selectCpu, where there is one. */
+  /** Calls its selectCpu, if it has one. */
   selectCpu: ((s: Scheduler, se: number) => number) | null = null
-  /**
-   * The task that yields here must leave its CPU, though nothing else waits there: its policy places it anew.
-   */
+  /** The task that yields here must leave its CPU even if no other task waits: its policy places it again. */
   leaves = false
-  /** The generation that this CPU has looked at. */
+  /** The generation that this CPU has seen. */
   generation = 0
-  /** How this CPU gets the policy of a new generation: set by who runs the CPU. */
+  /** How this CPU gets the policy of a new generation: set by the CPU loop. */
   fetch: ((s: Scheduler) => void) | null = null
-  /** Milliseconds of a slice where nothing else is said. */
+  /** The default slice, in milliseconds. */
   slice: number
   private readonly i32: Int32Array<SharedArrayBuffer>
 
@@ -105,7 +103,7 @@ export class Ext {
     return stateIn(Atomics.load(this.i32, this.record + ExtRecord.state))
   }
 
-  /** Whether there is a policy, and it is asked. */
+  /** Whether a policy is loaded, and is called. */
   isActive(): boolean {
     return this.state() === ACTIVE
   }
@@ -153,7 +151,7 @@ export const extClass: SchedClass = {
     i32[se + Entity.policy] &= ~POLICY_YIELDED
     setState(s, se, OUT)
     if (keeps) {
-      // Something that outranks its class came between: it has not had its turn.
+      // A task of a better class preempted it: its turn is not over.
       setSlice(s, se, s.f64[(se + Entity.deadline) >> 1] - s.clock)
       toLocal(s, rq, se, true)
     } else if (i32[rq + ExtRq.asks] === 0) {
@@ -174,7 +172,7 @@ export const extClass: SchedClass = {
   },
 
   taskFork() {
-    // What a policy keeps of a task starts when it first sees the task.
+    // The policy's data of a task starts when the policy first sees it.
   },
 
   taskDead(s, _rq, se) {
@@ -185,7 +183,9 @@ export const extClass: SchedClass = {
     giveWay(s, se, ENQUEUE_YIELDED)
   },
 
-  /** The dispatch queues are whole by now (extrecover.ts). What comes back is told to the policy anew. */
+  /**
+   * The dispatch queues are repaired by now (extrecover.ts). Restored tasks are passed to `enqueue` again.
+   */
   reset(s, rq, running) {
     const { i32, entities } = s
     const cpu = i32[rq + ClassRq.cpu]
@@ -207,19 +207,19 @@ export const extClass: SchedClass = {
   },
 }
 
-/** When the current entity's slice ends. One that goes on although it has ended gets another. */
+/** When the current entity's slice ends. An entity that keeps the CPU after that gets another slice. */
 export function extSliceEnd(s: Scheduler, queue: number, se: number): number {
   const { f64 } = s
   if (queue === s.queue && f64[(se + Entity.deadline) >> 1] <= s.clock) startSlice(s, se)
   return f64[(se + Entity.deadline) >> 1]
 }
 
-/** Whether the current entity, at this level, would go on if the local list had another. */
+/** Whether the current entity, at this level, would keep the CPU if the local list had another. */
 export function keepsCpu(s: Scheduler, se: number): boolean {
   return (s.i32[se + Entity.policy] & POLICY_YIELDED) === 0 && s.f64[(se + Entity.deadline) >> 1] > s.clock
 }
 
-/** Whether this CPU's local list is empty. By the CPU, holding no lock: a task may come to it right after. */
+/** Whether this CPU's local list is empty. Called with no lock held: a task may be added right after. */
 export function localIsEmpty(s: Scheduler): boolean {
   const { i32, thread, queue } = s
   acquire(thread, queue + RunQueue.lock)
@@ -232,13 +232,13 @@ export function stateOf(s: Scheduler, se: number): number {
   return s.i32[se + Entity.extState] & EXT_STATE
 }
 
-/** Changes the state, and drops what only the last one meant. The run queue is locked. */
+/** Changes the state, and clears the flags of the last state. The run queue is locked. */
 export function setState(s: Scheduler, se: number, state: number): void {
   s.i32[se + Entity.extState] =
     (s.i32[se + Entity.extState] & ~(EXT_STATE | DIRECT | FRONT | (FLAGS_MASK << FLAGS_SHIFT))) | state
 }
 
-/** Milliseconds; 0: the usual. Kept in microseconds; what does not fit has no end. */
+/** Milliseconds; 0: the default. Stored in microseconds; a value that does not fit means no end. */
 export function setSlice(s: Scheduler, se: number, ms: number): void {
   s.i32[se + Entity.extSlice] = ms >= 2_000_000 ? -1 : Math.ceil(ms * 1000)
 }
@@ -255,7 +255,7 @@ export function toLocal(s: Scheduler, rq: number, se: number, first: boolean): v
 }
 
 /**
- * Puts an entity that is on no list on the pending list, with what the policy will be told. The run queue is
+ * Puts an entity that is on no list on the pending list, with the flags for `enqueue`. The run queue is
  * locked.
  */
 export function toPending(s: Scheduler, rq: number, se: number, flags: number): void {
@@ -268,8 +268,8 @@ export function toPending(s: Scheduler, rq: number, se: number, flags: number): 
 }
 
 /**
- * Takes an entity off whatever it is on. `tells`: a policy that has it is to be told that it has gone.
- * Locked.
+ * Removes an entity from its list or queue. `tells`: a policy that has it gets a call of `dequeue`. The run
+ * queue is locked.
  */
 export function takeOut(s: Scheduler, rq: number, se: number, tells: boolean): void {
   const { i32 } = s
@@ -292,8 +292,8 @@ export function takeOut(s: Scheduler, rq: number, se: number, tells: boolean): v
 }
 
 /**
- * `extQueue` is the fact, the links follow from it: first when it comes, last when it goes. The queue is
- * locked.
+ * `extQueue` is the fact that recovery reads: written before the links when an entity is added, after them
+ * when it is removed. The queue is locked.
  */
 export function joinQueue(s: Scheduler, queue: number, se: number, front: boolean): void {
   s.i32[se + Entity.extQueue] = queue
@@ -306,7 +306,7 @@ function leaveQueue(s: Scheduler, queue: number, se: number): void {
   s.i32[se + Entity.extQueue] = 0
 }
 
-/** A bit for the task in the map; a CPU that has the policy looks through the map and tells it. */
+/** Sets the task's bit in the map; a CPU that has the policy reads the map and calls `dequeue`. */
 function noteDequeued(s: Scheduler, rq: number, se: number): void {
   const { i32 } = s
   const index = s.entities.indexOf(se)
@@ -316,9 +316,7 @@ function noteDequeued(s: Scheduler, rq: number, se: number): void {
   s.resched(i32[rq + ClassRq.cpu])
 }
 
-/**
- * The CPU should come to its scheduling loop, and ask the policy, unless what it runs outranks this class.
- */
+/** Makes the CPU enter its scheduling loop and call the policy, unless its task outranks this class. */
 function askSoon(s: Scheduler, rq: number): void {
   const { i32 } = s
   const queue = i32[rq + ClassRq.queue]
@@ -337,6 +335,6 @@ function startSlice(s: Scheduler, se: number): void {
   const { i32, f64 } = s
   const us = i32[se + Entity.extSlice]
   f64[(se + Entity.deadline) >> 1] = us < 0 ? Infinity : s.clock + (us === 0 ? s.ext.slice : us / 1000)
-  // It is used once: whoever puts the task back says what it gets then.
+  // Used once: the next dispatch sets the next slice.
   i32[se + Entity.extSlice] = 0
 }

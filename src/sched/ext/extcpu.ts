@@ -27,29 +27,28 @@ import { TaskRecord } from '../core/taskrecord.ts'
 import { lockTaskQueue } from '../core/taskqueue.ts'
 
 /**
- * A CPU and its policy. The CPU loop calls these between switches, holding no lock; none of them costs
- * anything but a look at one field on a CPU that has no policy.
+ * A CPU and its policy. The CPU loop calls these between switches, with no lock held; on a CPU without a
+ * policy each costs the read of one field.
  *
- * A task that comes to a queue while a CPU looks for work must not be missed:
+ * A task that is queued while a CPU checks for work must not be missed:
  *
  *   CPU 0                                    CPU 1
  *   -----                                    -----
  *   dispatch: the queue is empty
  *                                            puts a task on the queue
- *                                            (A) looks for an idle CPU: CPU 0 is not published as one
+ *                                            (A) searches for an idle CPU: CPU 0 is not published as one
  *   (B) switches to idle, and publishes it
- *   (C) asks the policy once more: finds
+ *   (C) calls the policy once more: finds
  *       the task, does not halt
  *
- * With (B) before (A), CPU 1 kicks CPU 0, and its halt ends at once.
+ * With (B) before (A), CPU 1 kicks CPU 0, and its halt ends immediately.
  */
 
 /** Stands for a policy that could not be enabled. */
 const failed: Policy = { name: 'failed', enqueue() {} }
 
 /**
- * Enables the policy on this CPU. By the CPU itself, holding no lock. False: there is none to enable any
- * more.
+ * Enables the policy on this CPU. Called by the CPU itself, with no lock held. False: the policy has gone.
  */
 export function enablePolicy(s: Scheduler, source: PolicySource): boolean {
   const { i32, ext } = s
@@ -66,7 +65,7 @@ export function enablePolicy(s: Scheduler, source: PolicySource): boolean {
     ext.selectCpu = policy.selectCpu === undefined ? null : askSelectCpu
   } catch (error) {
     eject(s, 'threw', `policy: enable threw ${describeError(error)}`)
-    // It is there until the next switch, as any that is ejected: then its tasks can be moved.
+    // It stays until the next switch, as any ejected policy: then its tasks can be moved.
     ext.policy = failed
     ext.context = new PolicyContext(s)
     return false
@@ -76,7 +75,7 @@ export function enablePolicy(s: Scheduler, source: PolicySource): boolean {
   return true
 }
 
-/** There is a policy that this CPU has not looked at: it is fetched, now or later. */
+/** Fetches a policy that this CPU has not seen, now or later. */
 export function lookForPolicy(s: Scheduler): void {
   const { i32, ext } = s
   ext.generation = Atomics.load(i32, ext.record + ExtRecord.generation)
@@ -84,8 +83,7 @@ export function lookForPolicy(s: Scheduler): void {
 }
 
 /**
- * Before a switch: tells the policy what has come, and lets it put something on the local list if there is
- * nothing.
+ * Before a switch: passes new tasks to the policy, and lets it dispatch if the local list is empty.
  */
 export function beforeSwitch(s: Scheduler, why: number): void {
   const { i32, ext, queue } = s
@@ -115,7 +113,7 @@ export function beforeSwitch(s: Scheduler, why: number): void {
   }
 }
 
-/** After a switch from `prev` to `current`. What gave way is the policy's again. */
+/** After a switch from `prev` to `current`: `prev` is passed to the policy again. */
 export function afterSwitch(s: Scheduler, prev: number, current: number, why: number): void {
   const { i32, ext } = s
   const { policy, context } = ext
@@ -139,7 +137,7 @@ export function afterSwitch(s: Scheduler, prev: number, current: number, why: nu
   if (!ext.isActive()) leavePolicy(s)
 }
 
-/** This CPU is published as idle. (C) True: there is something to run after all. */
+/** This CPU is published as idle. (C) True: there is a task to run. */
 export function workForIdle(s: Scheduler): boolean {
   const { ext } = s
   try {
@@ -153,14 +151,14 @@ export function workForIdle(s: Scheduler): boolean {
   return ext.policy === null
 }
 
-/** This CPU goes: it has no policy any more. */
+/** This CPU goes offline: it has no policy any more. */
 export function cpuForgetsPolicy(s: Scheduler): void {
   if (s.ext.policy === null) return
   setAsks(s, 0)
   forgetPolicy(s)
 }
 
-/** What selectCpu says, among these CPUs; -1: nothing. The task's pi lock is held. */
+/** The choice of selectCpu among these CPUs; -1: none. The task's pi lock is held. */
 function askSelectCpu(s: Scheduler, se: number): number {
   const { i32, ext } = s
   const { policy, context } = ext
@@ -184,14 +182,14 @@ function askForWork(s: Scheduler, previous: number): void {
   else policy.dispatch(context, s.cpu, previous)
 }
 
-/** Tells the policy of each task on the pending list: it is the policy's from then on. */
+/** Passes each task on the pending list to the policy's `enqueue`. */
 function tellPending(s: Scheduler): void {
   const { i32, ext, queue, thread } = s
   const { policy, context } = ext
   const rq = classRq(queue, EXT_MAJOR_PRIORITY)
   const head = rq + ExtRq.pending
   if (policy === null || context === null) return
-  // Those that come meanwhile are for the next time: so this ends.
+  // Tasks that are added during the loop are for the next call: so the loop ends.
   for (let left = -1; left !== 0; left--) {
     acquire(thread, queue + RunQueue.lock)
     if (left < 0) left = i32[head + ListHead.count]
@@ -220,7 +218,7 @@ function tellPending(s: Scheduler): void {
   }
 }
 
-/** Tells the policy of tasks that left while it had them. */
+/** Calls `dequeue` for tasks that left while the policy had them. */
 function tellDequeued(s: Scheduler): void {
   const { i32, ext, thread, entities } = s
   const { policy, context } = ext
@@ -269,14 +267,14 @@ function isSeen(s: Scheduler, se: number): boolean {
   )
 }
 
-/** The policy has been ejected: this CPU takes its tasks in turn. */
+/** The policy has been ejected: this CPU runs its tasks in turn. */
 function stopAsking(s: Scheduler): void {
   if (s.i32[classRq(s.queue, EXT_MAJOR_PRIORITY) + ExtRq.asks] !== 0) setAsks(s, 0)
 }
 
 /**
- * Then it helps to drain, and says goodbye. Not between a task's going to sleep and its switch: a waker may
- * hold the pi lock that draining needs, and wait for that switch.
+ * Then it helps to drain, and calls the policy's `exit`. Not between a task's sleep and its switch: a waker
+ * may hold the pi lock that draining needs, and wait for that switch.
  */
 function leavePolicy(s: Scheduler): void {
   const { ext } = s
@@ -295,13 +293,13 @@ function forgetPolicy(s: Scheduler): void {
   try {
     if (policy !== null && context !== null) policy.exit?.(context, ejectReport(s))
   } catch {
-    // It is on its way out: what it throws now changes nothing.
+    // The policy ends: an exception changes nothing.
   }
   Atomics.and(i32, ext.record + ExtRecord.enabled + (s.cpu >> 5), ~(1 << (s.cpu & 31)))
   endIfLast(s)
 }
 
-/** From now on this CPU asks its policy, or takes its tasks in turn: those that wait here change lists. */
+/** From now on this CPU calls its policy, or runs its tasks in turn: its waiting tasks change lists. */
 function setAsks(s: Scheduler, asks: 0 | 1): void {
   const { i32, thread, queue } = s
   const rq = classRq(queue, EXT_MAJOR_PRIORITY)

@@ -9,14 +9,14 @@ import type { Scheduler } from '../core/scheduler.ts'
 
 const provided = new Map<string, PolicySource>()
 
-/** A policy that this thread has already: it is not imported again. */
+/** The policy that this thread has imported: it is not imported again. */
 export function providePolicy(href: string, source: PolicySource): void {
   provided.set(href, source)
 }
 
 /**
- * How a CPU gets the policy of a new generation: it imports the module. Its tasks go on meanwhile, in turn
- * with its event loop, and take turns among themselves; from when the module is there, the policy is asked.
+ * How a CPU gets the policy of a new generation: it imports the module. During the import its tasks run in
+ * turn, and so does its event loop; when the module is loaded, the CPU calls the policy.
  */
 export function policyImporter(cpu: Cpu): (s: Scheduler) => void {
   return s => {
@@ -27,7 +27,7 @@ export function policyImporter(cpu: Cpu): (s: Scheduler) => void {
       if (known !== undefined) enablePolicy(s, known)
       return
     }
-    // The loop lets the event loop turn while there is mail.
+    // The CPU loop runs turns of the event loop while there is mail.
     Atomics.add(cpu.i32, cpu.record + CpuRecord.mail, 1)
     void load(s, href, generation).finally(() => Atomics.sub(cpu.i32, cpu.record + CpuRecord.mail, 1))
   }
@@ -36,7 +36,7 @@ export function policyImporter(cpu: Cpu): (s: Scheduler) => void {
 async function load(s: Scheduler, href: string, generation: number): Promise<void> {
   try {
     const module = (await importByUrl(href)) as { readonly default?: PolicySource }
-    // Unloaded, and perhaps another one loaded, while this one was on its way.
+    // The policy was unloaded during the import, and another one may be loaded.
     if (s.ext.generation === generation) enablePolicy(s, module.default as PolicySource)
   } catch (error) {
     if (s.ext.generation === generation)

@@ -6,22 +6,23 @@ import type { KernelThread } from '../../arena/sync/thread.ts'
 import { ClassRq } from '../core/runqueue.ts'
 
 /**
- * What the ext class keeps in the arena. `state` says how it stands with the policy, and who may change it:
+ * The ext class in the arena. `state` is the state of the policy:
  *
+ *   state          meaning                                                 moved by
  *   [0] NONE       no policy; level 33 is round robin                      a loader -> [1]
- *   [1] LOADING    a loader writes down what is to be loaded               that loader -> [2]
- *   [2] ACTIVE     CPUs that have enabled the policy ask it                whoever ejects it -> [3]
- *   [3] REPORTING  nobody asks it any more; the reason is written down     the one that ejects -> [4]
- *   [4] EJECTED    its tasks have to be moved to the fair class            whoever claims it -> [5]
- *   [5] DRAINING   one thread moves them                                   that thread -> [6]
+ *   [1] LOADING    a loader writes down the policy to load                 that loader -> [2]
+ *   [2] ACTIVE     CPUs that have enabled the policy call it               an ejecting thread -> [3]
+ *   [3] REPORTING  no CPU calls it any more; the reason is written down    that thread -> [4]
+ *   [4] EJECTED    its tasks must move to the fair class                   a draining thread -> [5]
+ *   [5] DRAINING   that thread moves them                                  that thread -> [6]
  *   [6] LEAVING    CPUs that still have it call its `exit`                 the last of them -> [0]
  *
- * In every state a task at level 33 is on some CPU's account and can run: a CPU that does not ask the policy
- * takes its tasks in turn.
+ * In every state a task at level 33 belongs to some CPU and can run: a CPU that does not call the policy runs
+ * its tasks in turn.
  *
- * [1], [3] and [5] are one thread's, and the word says whose, above the state: so the one compare-exchange
- * that takes the state also says whose death leaves it there (extrecover.ts). In a word beside it, stored
- * after the state, a thread that dies between the two would leave a state that nobody ends.
+ * [1], [3] and [5] belong to one thread, and the higher bits of the word name it. So the one compare-exchange
+ * that takes the state also names the thread whose death leaves it there (extrecover.ts). With a second word,
+ * stored after the state, a thread that dies between the two would leave a state that no thread ends.
  */
 export const NONE = 0
 export const LOADING = 1
@@ -34,7 +35,7 @@ export const LEAVING = 6
 const STATE_MASK = 0xff
 const THREAD_SHIFT = 8
 
-/** The word for a state that is this thread's. */
+/** The word for a state that belongs to this thread. */
 export function ownState(state: number, thread: KernelThread): number {
   return state | (thread.ownerTag << THREAD_SHIFT)
 }
@@ -44,7 +45,7 @@ export function stateIn(word: number): number {
   return word & STATE_MASK
 }
 
-/** Whether the state in the word is that thread's. */
+/** Whether the state in the word belongs to that thread. */
 export function isStateOf(word: number, thread: number): boolean {
   return word >>> THREAD_SHIFT === thread + 1
 }
@@ -75,19 +76,19 @@ export const ExtRecord: Layout<
   | 'listBytes'
 > = record('ext', {
   state: ownLine(word),
-  /** Counts policies: a CPU whose own count is another one has news to look at. */
+  /** Counts policies: a CPU with another count has a new policy to fetch. */
   generation: word,
-  /** Which ordinary tasks become the policy's without being named one by one: TAKES_ below. */
+  /** The ordinary tasks that the policy gets without a call for each: TAKES_ below. */
   takes: word,
   /** CPUs that have enabled the policy. */
   enabled: words(2),
   /** CPUs that start wait while this is not 0. */
   hold: word,
-  /** Why the policy was ejected (eject.ts), which task and CPU it was about. */
+  /** Why the policy was ejected (eject.ts), and the task and the CPU that caused it. */
   reason: word,
   task: word,
   cpu: word,
-  /** Bits set in the map of tasks whose dequeue the policy has not been told. A hint. */
+  /** Bits set in the map of tasks that wait for a call of `dequeue`. A hint. */
   dequeues: word,
   reportBytes: word,
   hrefBytes: word,
@@ -97,12 +98,12 @@ export const ExtRecord: Layout<
 
 /** None. */
 export const TAKES_NONE = 0
-/** Every one, new ones too. */
+/** All, new ones too. */
 export const TAKES_ALL = 1
-/** New ones that the allowlist names; `list` holds it. Whoever starts a task compares. */
+/** New ones that the allowlist in `list` names. The thread that starts a task compares. */
 export const TAKES_LISTED = 2
 
-/** A dispatch queue. Guarded by its lock, but for `count` and `order`, which anyone may read as hints. */
+/** A dispatch queue. Guarded by its lock, except `count` and `order`, which any thread may read as hints. */
 export const DispatchQueue: Layout<'lock' | 'number' | 'order' | 'count' | 'root' | 'arrivals' | 'list'> =
   record('dispatch queue', {
     lock: ownLine(words(Lock.words)),
@@ -123,9 +124,9 @@ export const QUEUE_VTIME = 2
 export const ExtRq: Readonly<{ local: number; pending: number; asks: number }> = {
   /** Tasks that this CPU will run, in order. */
   local: ClassRq.extension,
-  /** Tasks that the policy has not been told of. */
+  /** Tasks that have not been passed to the policy. */
   pending: ClassRq.extension + ListHead.words,
-  /** 1: this CPU has enabled the policy, and asks it. */
+  /** 1: this CPU has enabled the policy, and calls it. */
   asks: ClassRq.extension + 2 * ListHead.words,
 }
 
@@ -134,8 +135,8 @@ export const ExtRq: Readonly<{ local: number; pending: number; asks: number }> =
  * belongs to.
  *
  *   [0] OUT       not queued at this level: it sleeps, or has another class
- *   [1] PENDING   on its CPU's pending list: the policy has not been told
- *   [2] HELD      the policy has been told, and has put it nowhere yet
+ *   [1] PENDING   on its CPU's pending list: not yet passed to the policy
+ *   [2] HELD      passed to the policy, which has put it on no queue yet
  *   [3] QUEUED    on the dispatch queue in `extQueue`
  *   [4] LOCAL     on its CPU's local list
  *   [5] CURRENT   it runs
@@ -152,24 +153,24 @@ export const EXT_STATE = 7
 
 export const entityStateNames: readonly string[] = ['out', 'pending', 'held', 'queued', 'local', 'current']
 
-/** selectCpu has said that it goes straight to the local queue of the CPU that it chose. */
+/** selectCpu has dispatched it to the local queue of the CPU that it chose. */
 export const DIRECT = 8
-/** It left while the policy had it, and the policy has not been told so. */
+/** It left while the policy had it: a call of `dequeue` is due. */
 export const UNTOLD = 16
 /** With DIRECT: at its head. */
 export const FRONT = 32
-/** What `enqueue` is told. */
+/** The flags of `enqueue`. */
 export const FLAGS_SHIFT = 8
 export const FLAGS_MASK = 0xff
-/** Which policy has seen the task: its generation. */
+/** The generation of the policy that has seen the task. */
 export const SEEN_SHIFT = 16
 export const SEEN_MASK = 0x7fff
 
-/** Words of its own that a policy has for each task. */
+/** The policy's words for each task. */
 export const TASK_WORDS = 4
 
 export interface ExtSizes {
-  /** Dispatch queues of a policy's own. */
+  /** Dispatch queues of a policy. */
   readonly queues?: number
   /** Words that the policies on all CPUs share. */
   readonly words?: number

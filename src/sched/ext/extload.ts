@@ -20,24 +20,24 @@ import type { Scheduler } from '../core/scheduler.ts'
 import { setPriority, setPriorityFrom } from '../core/setpriority.ts'
 
 /**
- * Loading and unloading, from any thread, while tasks run. Loading only says that there is a policy, and
- * where it is: each CPU fetches and enables it by itself, and asks it from then on; also CPUs that come
- * later. Then tasks are given to it.
+ * Loading and unloading, from any thread, while tasks run. Loading only writes down that there is a policy,
+ * and where it is: each CPU fetches and enables it by itself, and calls it from then on; also CPUs that start
+ * later. Then the policy gets tasks.
  */
 export interface PolicyToLoad {
   readonly name: string
-  /** Where CPUs import it from; not needed where something else fetches it. */
+  /** The module that CPUs import; not needed where the policy is fetched in another way. */
   readonly href?: string
 }
 
-/** Says that there is a policy. Throws where there is one already. */
+/** Writes down a policy to load. Throws if one is loaded already. */
 export function loadPolicy(s: Scheduler, { name, href = '' }: PolicyToLoad): void {
   const { i32, ext } = s
   const { record, plan } = ext
   const was = Atomics.compareExchange(i32, record + ExtRecord.state, NONE, ownState(LOADING, s.thread))
   if (was !== NONE) {
     throw new Error(
-      `loadPolicy('${name}'): a policy is there already (${extStateNames[stateIn(was)]}); unload it first`,
+      `loadPolicy('${name}'): a policy is loaded already (${extStateNames[stateIn(was)]}); unload it first`,
     )
   }
   i32.fill(0, plan.words.start, plan.words.start + plan.words.words)
@@ -46,13 +46,13 @@ export function loadPolicy(s: Scheduler, { name, href = '' }: PolicyToLoad): voi
   i32[record + ExtRecord.nameBytes] = writeText(s.arena, plan.name, name)
   i32[record + ExtRecord.hrefBytes] = writeText(s.arena, plan.href, href)
   Atomics.store(i32, record + ExtRecord.state, ACTIVE)
-  // Last: a CPU that sees the new number finds all the rest.
+  // Last: a CPU that reads the new number finds everything else written.
   Atomics.add(i32, record + ExtRecord.generation, 1)
   if (i32[s.recording] !== 0) recordPolicy(s, POLICY_LOADED, 0)
   tellCpus(s)
 }
 
-/** Where the policy is to be imported from. */
+/** The module to import the policy from. */
 export function policyHref(s: Scheduler): string {
   return readText(s.arena, s.ext.plan.href, s.i32[s.ext.record + ExtRecord.hrefBytes])
 }
@@ -72,7 +72,7 @@ export function hasPolicy(s: Scheduler, cpu: number): boolean {
   return ((Atomics.load(s.i32, at) >>> (cpu & 31)) & 1) !== 0
 }
 
-/** Every ordinary task is the policy's from now on, new ones too. */
+/** The policy gets all ordinary tasks from now on, new ones too. */
 export function takeAllTasks(s: Scheduler): void {
   const { i32, entities } = s
   takeFromNowOn(s, TAKES_ALL)
@@ -90,8 +90,8 @@ function takeFromNowOn({ i32, ext }: Scheduler, which: number): void {
 }
 
 /**
- * New tasks that the allowlist names are the policy's from now on. `list` is text of at most ALLOWLIST_BYTES
- * that the layer above reads.
+ * The policy gets new tasks that the allowlist names from now on. `list` is text of at most ALLOWLIST_BYTES
+ * that a higher layer reads.
  */
 export function takeListedTasks(s: Scheduler, list: string): void {
   const { i32, ext, arena } = s
@@ -105,15 +105,13 @@ export function listedTasks({ i32, ext, arena }: Scheduler): string | null {
   return readText(arena, ext.plan.list, i32[ext.record + ExtRecord.listBytes])
 }
 
-/**
- * Gives one task to the policy: the allowlist. False: there is no policy, and the task is an ordinary one.
- */
+/** Gives one task to the policy. False: no policy is loaded, and the task stays an ordinary one. */
 export function allowTask(s: Scheduler, task: number): boolean {
   setPriority(s, task, EXT_PRIORITY)
   return staysIfActive(s, task)
 }
 
-/** Takes one task out of the policy's hands. */
+/** Takes one task away from the policy. */
 export function disallowTask(s: Scheduler, task: number): void {
   setPriorityFrom(s, task, EXT_MAJOR_PRIORITY, FAIR_PRIORITY)
 }
@@ -132,7 +130,7 @@ function moveToPolicy(s: Scheduler, task: number): void {
   if (setPriorityFrom(s, task, FAIR_MAJOR_PRIORITY, EXT_PRIORITY)) staysIfActive(s, task)
 }
 
-/** (C) of eject.ts has been, or is to come: a task that joined too late goes back by itself. */
+/** A task that joined after (C) of eject.ts moves back here. */
 function staysIfActive(s: Scheduler, task: number): boolean {
   if (s.ext.isActive()) return true
   setPriorityFrom(s, task, EXT_MAJOR_PRIORITY, FAIR_PRIORITY)
@@ -149,7 +147,7 @@ export function areHeld(s: Scheduler): boolean {
   return Atomics.load(s.i32, s.ext.record + ExtRecord.hold) !== 0
 }
 
-/** Lets them go. */
+/** Releases the CPUs that are held. */
 export function continueCpus(s: Scheduler): void {
   Atomics.store(s.i32, s.ext.record + ExtRecord.hold, 0)
   tellCpus(s)

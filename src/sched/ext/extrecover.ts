@@ -18,10 +18,9 @@ import { classRq } from '../core/runqueue.ts'
 import type { Scheduler } from '../core/scheduler.ts'
 
 /**
- * After a thread has died: what it left of the ext class. Dispatch queues first: `extQueue` of the entities
- * is the fact that a queue is put together from, and changes under the queue's lock alone. Then the run
- * queues, by who rebuilds those: their entities leave the dispatch queues and are told to the policy anew
- * (`reset` in ext.ts).
+ * Repairs the ext class after the death of a thread. Dispatch queues first: a queue is rebuilt from
+ * `extQueue` of the entities, which changes under the queue's lock alone. Then the run queues (rebuild.ts):
+ * their entities leave the dispatch queues and are passed to the policy again (`reset` in ext.ts).
  */
 export function repairExt(s: Scheduler, dead: number): void {
   const { i32, ext, thread } = s
@@ -46,9 +45,9 @@ export function repairExt(s: Scheduler, dead: number): void {
 }
 
 /**
- * The dead thread was to load, to report or to drain: there is no policy, or the next one drains. Several
- * threads may find that: the first takes the state over, so that none of the others clears what a policy has
- * that is loaded after it.
+ * The dead thread was loading, reporting or draining: afterwards no policy is loaded, or another thread
+ * drains. Several threads may find that: the first takes over the state, so that the others do not clear the
+ * data of a policy that is loaded later.
  */
 function endState(s: Scheduler, word: number): void {
   const { i32, thread } = s

@@ -23,13 +23,13 @@ import type { Scheduler } from '../core/scheduler.ts'
 import { TaskRecord } from '../core/taskrecord.ts'
 import { lockTaskQueue } from '../core/taskqueue.ts'
 
-/** The local queue of the CPU that the task belongs to. Its neighbours below are those of each CPU. */
+/** The local queue of the CPU that the task belongs to. Lower numbers are the local queues of each CPU. */
 const LOCAL_QUEUE = -1
 
 /**
- * What a policy is called with, one for each CPU. Queues are numbers: `local`, `localOf(cpu)`, `global`, and
- * those of the policy's own. Anything that a policy may not do ejects it; then the call returns false, as
- * every later one does.
+ * The context of a policy's calls, one for each CPU. Queues are numbers: `local`, `localOf(cpu)`, `global`,
+ * and those of the policy. A call that is not allowed ejects the policy; then it and all later calls return
+ * false.
  */
 export class PolicyContext {
   readonly cpu: number
@@ -40,12 +40,12 @@ export class PolicyContext {
   readonly floats: Float64Array<SharedArrayBuffer>
   /** Four words for each task, from `taskAt(task)` on. Zeroed when the policy first sees the task. */
   readonly taskWords: Int32Array<SharedArrayBuffer>
-  /** This task's CPU's own queue: what is there runs on that CPU, in order. */
+  /** The local queue of the task's CPU: its tasks run on that CPU, in order. */
   readonly local: number = LOCAL_QUEUE
   readonly global: number
-  /** The scheduler of this CPU: for policies that are part of the kernel. */
+  /** The scheduler of this CPU, for policies that are part of the kernel. */
   readonly scheduler: Scheduler
-  /** The task that selectCpu is being asked about, or 0. */
+  /** The task of the current call of selectCpu, or 0. */
   selecting = 0
   /** The run time of the task that runs here, when its turn began. */
   turnStart = 0
@@ -62,7 +62,7 @@ export class PolicyContext {
     this.global = s.ext.queueAt(0)
   }
 
-  /** Milliseconds, the same clock on every CPU, as this CPU last looked at it. */
+  /** Milliseconds, the same clock on every CPU, as this CPU last read it. */
   get now(): number {
     return this.scheduler.clock
   }
@@ -71,9 +71,7 @@ export class PolicyContext {
     return LOCAL_QUEUE - 1 - cpu
   }
 
-  /**
-   * A queue of the policy's own, by its number from 0: made by the first CPU that asks, found by the others.
-   */
+  /** A queue of the policy, by its number from 0: the first CPU that calls creates it, the others find it. */
   queue(number: number, order: 'fifo' | 'vtime' = 'fifo'): number {
     const { i32, ext, thread } = this.scheduler
     const most = ext.plan.queueCount - 1
@@ -94,8 +92,8 @@ export class PolicyContext {
   }
 
   /**
-   * Puts a task that the policy was given on a queue. `slice`: milliseconds, Infinity included; 0: the usual.
-   * False: the task has left meanwhile, or the policy has been ejected.
+   * Puts a task that was passed to the policy on a queue. `slice`: milliseconds, Infinity included; 0: the
+   * default. False: the task has left, or the policy has been ejected.
    */
   dispatch(task: number, queue: number, slice = 0, front = false): boolean {
     return this.put(task, queue, slice, front)
@@ -109,12 +107,12 @@ export class PolicyContext {
     return this.put(task, queue, slice, false)
   }
 
-  /** Takes the first task that may run here from the queue to this CPU's local one. False: there is none. */
+  /** Moves the first task of the queue that may run here to this CPU's local queue. False: no task may. */
   consume(queue: number): boolean {
     return this.scheduler.ext.isActive() && this.isQueue(queue) && consumeFirst(this.scheduler, queue)
   }
 
-  /** The task that `consume` would take, or 0. It may be gone by the time it is asked about. */
+  /** The task that `consume` would take, or 0. It may leave at any time. */
   first(queue: number): number {
     const s = this.scheduler
     if (!this.isQueue(queue)) return 0
@@ -132,7 +130,7 @@ export class PolicyContext {
   }
 
   /**
-   * Makes a CPU look for work. `preempt`: the policy's task that runs there gives way at its next safepoint.
+   * Makes a CPU check for work. `preempt`: the policy's task that runs there yields at its next safepoint.
    */
   kick(cpu: number, preempt = false): void {
     const s = this.scheduler
@@ -152,7 +150,7 @@ export class PolicyContext {
     s.resched(cpu)
   }
 
-  /** A CPU that is idle and that the task may run on: the last one it ran on first. Or -1. */
+  /** An idle CPU that the task may run on, or -1. Prefers the CPU that it ran on last. */
   idleCpu(task: number): number {
     const { i32 } = this.scheduler
     const last = Atomics.load(i32, i32[task + TaskRecord.entity] + Entity.cpu)
@@ -173,7 +171,7 @@ export class PolicyContext {
     return mayRunOn(this.scheduler, i32[task + TaskRecord.entity], cpu)
   }
 
-  /** Whether the task may run on one CPU alone, as every started JavaScript task. */
+  /** Whether the task may run on one CPU only, as every started task. */
   isPinned(task: number): boolean {
     const { i32 } = this.scheduler
     const se = i32[task + TaskRecord.entity]
@@ -195,7 +193,7 @@ export class PolicyContext {
     return Atomics.load(i32, i32[task + TaskRecord.entity] + Entity.cpu)
   }
 
-  /** Milliseconds of this turn: of the task that runs here, or, in `stopping`, of the one that did. */
+  /** Milliseconds of this turn of the task that runs here; in `stopping`, of the task that stopped. */
   ran(task: number): number {
     const { i32, f64, clock } = this.scheduler
     const se = i32[task + TaskRecord.entity]
@@ -211,7 +209,7 @@ export class PolicyContext {
     return f64[(i32[task + TaskRecord.entity] + Entity.runTime) >> 1]
   }
 
-  /** What is left of the running task's slice, or what it gets next: milliseconds from now. */
+  /** Sets the rest of the running task's slice, or its next slice: milliseconds from now. */
   setSlice(task: number, ms: number): void {
     const s = this.scheduler
     const { i32, f64, thread } = s
@@ -283,8 +281,8 @@ export class PolicyContext {
     }
     release(thread, home + RunQueue.lock)
     if (state !== HELD) return this.refuse(task, state)
-    // A CPU that looks after this insert finds the task; one that looked before has published that it is
-    // idle.
+    // A CPU that checks the queue after this insert finds the task; a CPU that checked before has published
+    // that it is idle.
     const idle = this.idleCpu(task)
     if (idle >= 0) s.kick(idle)
     return true
@@ -305,7 +303,7 @@ export class PolicyContext {
   private putDirect(task: number, se: number, queue: number, slice: number): boolean {
     const s = this.scheduler
     if (task !== this.selecting || queue !== LOCAL_QUEUE) {
-      eject(s, 'misused', 'policy: selectCpu can dispatch its own task alone, to `local`', task)
+      eject(s, 'misused', 'policy: selectCpu can dispatch only its own task, to `local`', task)
       return false
     }
     setSlice(s, se, slice)
@@ -313,7 +311,7 @@ export class PolicyContext {
     return true
   }
 
-  /** The task is not the policy's to place: gone meanwhile, which is nobody's fault, or placed already. */
+  /** The policy may not place the task: it has left, which is no mistake, or it is placed already. */
   private refuse(task: number, state: number): false {
     const s = this.scheduler
     if (state !== OUT && state !== PENDING) {

@@ -11,19 +11,20 @@ import { cancelTimer } from '../core/timer.ts'
 
 /**
  * The tasks that were started on a CPU that is dead: their coroutines were in its heap, so they never run
- * again, wherever they are: queued, asleep, stopped, or in the middle of a turn. Other threads may wake, stop,
- * kill or boost them meanwhile:
+ * again, wherever they are: queued, asleep, stopped, or in the middle of a turn. Other threads may wake,
+ * stop, kill or boost them during the recovery:
  *
- *   who recovers                               a waker
- *   ------------                               -------
- *                                              pi lock; asleep -> WAKENING -> RUNNING; queues it on the dead CPU; unlock
- *   pi lock; (A) whatever it was -> WAKENING
+ *   recovering thread                          waker
+ *   -----------------                          -----
+ *                                              pi lock; asleep -> WAKENING -> RUNNING;
+ *                                              queues it on the dead CPU; unlock
+ *   pi lock; (A) any state -> WAKENING
  *   takes it off that queue; unlock
  *                                              pi lock; WAKENING: nothing to do; unlock
  *
- * From (A) on the task is who recovers' alone, as any WAKENING task is its waker's, until it is a ZOMBIE.
- * Also if that waker dies with the pi lock in its hands: whoever breaks the lock finishes a wakeup that it
- * finds, but `wakeReason` says that this is none.
+ * From (A) on the recovering thread owns the task, as a waker owns a WAKENING task, until it is a ZOMBIE.
+ * This holds even if that waker dies while it holds the pi lock: the thread that breaks the lock finishes any
+ * wakeup that it finds, but `wakeReason` SLEEP_LOST says that this is not a wakeup.
  */
 
 /** A task that was started on a CPU that is dead, and what it was doing there. */
@@ -33,8 +34,8 @@ export interface LostTask {
 }
 
 /**
- * Finds the lost tasks of a dead CPU, and takes them off every queue, tree and timer. They are the caller's
- * to end. `current` is the entity that the CPU was running.
+ * Finds the lost tasks of a dead CPU, and takes them off every queue, tree and timer. The caller
+ * ends them. `current` is the entity that the CPU was running.
  */
 export function claimLost(s: Scheduler, dead: number, current: number): LostTask[] {
   const { i32, tasks } = s
@@ -61,7 +62,7 @@ function isBound(s: Scheduler, se: number): boolean {
 }
 
 /**
- * Takes a task that nobody runs off everything, for good: it is the caller's to end. Says whether it slept,
+ * Takes a task that no CPU runs off every queue, tree and timer: the caller ends it. Returns whether it slept
  * or was stopped.
  */
 export function claimTask(s: Scheduler, task: number): 'asleep' | 'stopped' | undefined {
@@ -73,7 +74,7 @@ export function claimTask(s: Scheduler, task: number): 'asleep' | 'stopped' | un
   cancelTimer(s, task)
   acquire(thread, se + Entity.piLock)
   const state = Atomics.load(i32, task + TaskRecord.state)
-  assert(isSleeping(state) || state === RUNNING, 'a lost task is nobody else’s')
+  assert(isSleeping(state) || state === RUNNING, 'no other thread has claimed a lost task')
   i32[task + TaskRecord.wakeReason] = SLEEP_LOST
   Atomics.store(i32, task + TaskRecord.state, WAKENING) // (A)
   const queue = lockTaskQueue(s, se)
@@ -91,7 +92,7 @@ export function claimTask(s: Scheduler, task: number): 'asleep' | 'stopped' | un
   return isSleeping(state) ? 'asleep' : undefined
 }
 
-/** Ends tasks that claimLost returned, and gives their slots back. */
+/** Ends tasks that claimLost returned, and frees their slots. */
 export function endLost(s: Scheduler, lost: readonly number[]): void {
   const { i32 } = s
   for (const task of lost) {

@@ -11,28 +11,27 @@ import { TaskRecord } from '../core/taskrecord.ts'
 import { isArmedOn } from '../core/timer.ts'
 
 /**
- * What a lock of the scheduler guards, put together again from facts in the records, whatever its holder died
- * in the middle of. The caller holds that lock, and takes none that is not inner to it: so each can be done
- * on its own, in any order, also by a thread that holds outer locks.
+ * Rebuilds what a lock of the scheduler guards from facts in the records, whatever step its holder died in.
+ * The caller holds that lock, and takes only locks that are inner to it: so each rebuild can run alone, in
+ * any order, also on a thread that holds outer locks.
  *
- *   structure              the fact                                       changed by one store, under the lock of
+ *   structure              the fact                                       one store changes it, under
  *   run queue of a CPU     entity.onRq is 1 and entity.cpu is that CPU    the queue that it names
  *     order within it      FIFO: the links from the head on; fair: the deadline
  *     what runs there      RunQueue.current, while its onRq is 0
  *   timers of a CPU        task.timerArmed, task.timerCpu                 the timers of the CPU that it names
  *   wait tree              task.channel is not 0                          the sleep lock
- *   children of a task     sibling.list names the list                    the parent's task lock
  *
  * Everything else (links, trees, counts, masks, sums, published words) is derived. The facts are read in the
- * order that makes them exact while others go on elsewhere:
+ * order that makes them exact while other threads work on other queues:
  *
- *   who rebuilds queue Q, its lock held       who places a task, which was on Q, on queue P
- *   -----------------------------------       ---------------------------------------------
+ *   recovering thread, holds Q's lock         enqueuer: moves a task that was on Q to queue P
+ *   ---------------------------------         -----------------------------------------------
  *   (C) onRq: 1                               (A) cpu = P
- *   (D) cpu: it is P, not one of ours         (B) onRq 0 -> 1
+ *   (D) cpu: it is P, so it is not on Q       (B) onRq = 1
  *
- * (A) before (B) and (C) before (D): whoever is seen with onRq 1 and still has Q as its CPU has been on Q all
- * along, as nobody comes to Q or leaves it without its lock.
+ * (A) before (B) and (C) before (D): an entity that is seen with onRq 1 and still has Q as its CPU has been
+ * on Q all along, because no entity is added to Q or removed from it without Q's lock.
  */
 
 /** Whether the entity is on this CPU's queue. Exact while the queue's lock is held. */
@@ -46,7 +45,7 @@ export function rebuildRunQueue(s: Scheduler, queue: number): void {
   const cpu = i32[queue + RunQueue.cpu]
   const queued = collectQueued(s, cpu)
   const order = inOrder(s, queue, queued)
-  // One whose class had it linked comes back as it was; one that was in between is placed anew.
+  // An entity that its class had linked is restored as it was; any other is enqueued again.
   const linked = order.filter(se => i32[se + Entity.links + ListNode.list] !== 0)
   const between = order.filter(se => i32[se + Entity.links + ListNode.list] === 0)
   emptyRunQueue(s, queue)
@@ -59,11 +58,11 @@ export function rebuildRunQueue(s: Scheduler, queue: number): void {
   for (let level = 0; level < MAJOR_LEVELS; level++) publishLevel(i32, classRq(queue, level))
   publishQueue(s, queue)
   s.setPushCpu(cpu, i32[queue + RunQueue.pushCount] !== 0)
-  // The tick may have been noted and not armed: the CPU's next look at the clock arms it.
+  // The tick may have been written down and not armed: the next interrupt of the CPU arms it.
   f64[(queue + RunQueue.tickAt) >> 1] = 0
 }
 
-/** Those that are on the queue. One that was being stopped leaves it here. */
+/** The entities on the queue. An entity that was being stopped leaves the queue here. */
 function collectQueued(s: Scheduler, cpu: number): Set<number> {
   const { i32, entities } = s
   const queued = new Set<number>()
@@ -89,7 +88,7 @@ export function clearLinks(i32: Int32Array, se: number): void {
 
 /**
  * The queued entities in the order that the FIFO lists have them in: the links from a head on are whole at
- * every step of an insertion, a removal and a rotation. Those that no list leads to come last, by how long
+ * every step of an insertion, a removal and a rotation. Entities that no list leads to come last, by how long
  * they have waited.
  */
 function inOrder(s: Scheduler, queue: number, queued: ReadonlySet<number>): number[] {
@@ -119,7 +118,7 @@ function emptyRunQueue(s: Scheduler, queue: number): void {
   const runs = current !== i32[queue + RunQueue.idle] && Atomics.load(i32, current + Entity.onRq) === 0
   const level = runs ? i32[current + Entity.priority] >> 2 : -1
   if (runs) {
-    // Its priority may have been in the middle of a change, in which it is queued for a moment.
+    // A change of its priority may have been under way, during which it is queued at the old one.
     clearLinks(i32, current)
     i32[current + Entity.rq] = classRq(queue, level)
   } else {
@@ -151,10 +150,10 @@ function publishLevel(i32: Int32Array, rq: number): void {
 }
 
 /**
- * The timers of a CPU. The lock of its timers is held. A node that is not one of them is not written to: it
- * may be on another CPU's queue by now. One that has expired and whose sleeper has not said so yet
- * (cancelTimer) is armed still: it is put back, and expires again. Whoever took it off may have died before
- * the wakeup; if not, the second expiry finds the sleeper awake.
+ * The timers of a CPU. The lock of its timers is held. Other nodes are not written: they may be on another
+ * CPU's queue by now. A timer that has expired is armed until its sleeper cancels it (cancelTimer): it is put
+ * back, and expires again. The CPU that expired it may have died before the wakeup; if not, the second expiry
+ * finds the sleeper awake.
  */
 export function rebuildTimers(s: Scheduler, cpu: number): void {
   const { i32, tasks } = s

@@ -21,39 +21,41 @@ import { lockTaskQueue } from '../core/taskqueue.ts'
 import { finishWakeup } from '../core/wakeup.ts'
 
 /**
- * A CPU has died, at any instruction. Another thread, at any time after, and while all others go on:
+ * A CPU has died, at any instruction. Another thread recovers it, at any time after, while all others run:
  *
- *   1  its own run queue       closed; what it ran is off it; rebuilt (rebuild.ts)
- *   2  locks that it held      each is broken and what it guards rebuilt or, for a pi lock, completed; innermost first
- *   3  RCU                     its list is put in order, what it was about to free is freed; it is offline from here on
- *   4  ended tasks             that it was about to reap
- *   5  new tasks               that it had not finished making are given back
- *   6  tasks that run nowhere  that it had just picked, and had not started: queued elsewhere; those that have arrived: started
+ *   1  its own run queue       closed and rebuilt; its current task is off it (rebuild.ts)
+ *   2  locks that it held      each is broken, and what it guards rebuilt or, for a pi lock, completed;
+ *                              innermost first
+ *   3  RCU                     its list is repaired, and what it was about to free is freed; it is offline
+ *   4  ended tasks             that it was about to reap are reaped
+ *   5  new tasks               that it had not published are freed
+ *   6  runnable, on no queue   tasks that it had picked and not started are queued; tasks that arrived are
+ *                              started
  *   7  its queue               moves to other CPUs
- *   8  lost tasks              those that it had started: claimed, and returned (lost.ts)
+ *   8  lost tasks              tasks that it had started are claimed, and returned (lost.ts)
  *
- * A lock that the dead CPU held names what it was doing. With the pi lock of a task it was waking, stopping,
- * continuing, or changing it:
+ * The locks that the dead CPU held show what it was doing. If it held the pi lock of a task, it was waking,
+ * stopping, continuing or changing the task:
  *
- *   WAKENING                      it had claimed the task: the wakeup is finished, unless the task is lost (lost.ts)
- *   RUNNING, not stopped, nowhere it had made the task RUNNING, or had cleared STOPPED: the task is queued
- *   anything else                 it had not begun, or had done: nothing
+ *   WAKENING                       it had claimed the task: finishes the wakeup, unless the task is lost
+ *   RUNNING, not stopped, nowhere  it had made the task RUNNING, or had cleared STOPPED: queues the task
+ *   anything else                  it had not begun, or had finished: nothing to do
  *
- * A notify that it still had to make, or that woke it in vain, is made here: for the lock that it parked at
- * or gave back last, every CPU and the timekeeper. One too many does no harm.
+ * Recovery also makes each notify that the dead CPU may have owed or received: for the lock that it parked at
+ * or released last, every CPU and the timekeeper. A needless notify does no harm.
  *
- * Breaking a lock needs no other lock, so a thread that waits for one of a dead CPU can do that alone
- * (rescueLock), wherever it is; a second death during a recovery is met the same way.
+ * Breaking a lock needs no other lock. So a thread that waits for a lock of a dead CPU can break it alone
+ * (rescueLock), wherever it waits. A second death during a recovery is handled in the same way.
  */
 
 /**
- * Returns the tasks that the CPU had started, claimed: the caller ends them (endLost). With no lock held, not
- * by a CPU that is dead.
+ * Returns the tasks that the CPU had started, claimed: the caller ends them (endLost). Called with no lock
+ * held.
  */
 export function recoverScheduler(s: Scheduler, dead: number): LostTask[] {
   const { thread, rcu } = s
   s.readClock()
-  // What is seen here is not freed under this thread's hands.
+  // RCU does not free what this thread reads from here on.
   rcu.idleExit(thread)
   nudgeContended(s.i32, dead)
   repairExt(s, dead)
@@ -82,9 +84,9 @@ export function recoverScheduler(s: Scheduler, dead: number): LostTask[] {
 }
 
 /**
- * A thread waits for the dead thread at this lock of the scheduler's: breaks it and mends what it guards.
- * `lock` 0: it waits for a task to be off the dead CPU. It may hold locks that are outer to that one. False:
- * the lock is of another layer.
+ * Called by a thread that waits for the dead thread at this lock of the scheduler: breaks it and repairs what
+ * it guards. `lock` 0: it waits for a task to be off the dead CPU. The caller may hold outer locks. False:
+ * the lock belongs to another layer.
  */
 export function rescueLock(s: Scheduler, dead: number, lock: number): boolean {
   repairExt(s, dead)
@@ -120,22 +122,22 @@ const PI = lockRank('pi')
 const SLEEP = lockRank('sleep')
 
 /**
- * The dead CPU takes no more tasks and runs none. Whoever waits for one of them to be off it goes on. Done
- * twice, it does no harm.
+ * The dead CPU takes no more tasks and runs none. Threads that wait for a task to be off it continue. A
+ * second call does no harm.
  */
 function closeDead(s: Scheduler, dead: number): void {
   const { i32, thread, entities } = s
   const queue = s.queueOf(dead)
   const lock = queue + RunQueue.lock
   if (!breakLock(thread, lock, dead)) acquire(thread, lock)
-  i32[queue + RunQueue.online] = 0 // (A) of place.ts
+  i32[queue + RunQueue.online] = 0 // (A) of enqueue.ts
   s.setActive(dead, false)
   const idle = i32[queue + RunQueue.idle]
   if (i32[queue + RunQueue.current] !== idle) i32[queue + RunQueue.wasRunning] = i32[queue + RunQueue.current]
   i32[queue + RunQueue.current] = idle
   i32[queue + RunQueue.contender] = 0
   rebuildRunQueue(s, queue)
-  // Under the lock: none of those that are queued is taken elsewhere before its onCpu is 0.
+  // Under the lock: no other CPU takes a queued entity before its onCpu is 0.
   for (let se = entities.after(i32, 0); se !== 0; se = entities.after(i32, se)) {
     if (Atomics.load(i32, se + Entity.cpu) !== dead) continue
     if (Atomics.load(i32, se + Entity.onCpu) !== 0) {
@@ -160,9 +162,7 @@ function mendRunQueue(s: Scheduler, cpu: number, dead: number): void {
   s.resched(cpu)
 }
 
-/**
- * The dead CPU's own timers are rebuilt in any case: it may have taken one off, and not woken the sleeper.
- */
+/** Always rebuilds the dead CPU's own timers: it may have expired one, and not woken the sleeper. */
 function mendTimers(s: Scheduler, cpu: number, dead: number): void {
   const { thread } = s
   const lock = s.queueOf(cpu) + RunQueue.timerLock
@@ -192,12 +192,12 @@ function mendPi(s: Scheduler, task: number, se: number, dead: number): void {
   const { i32, thread } = s
   const lock = se + Entity.piLock
   if (!breakLock(thread, lock, dead)) return
-  // Nothing ever happens to an idle task: whoever had its lock was going through all of them.
+  // No idle task is ever changed: a thread that held its lock was visiting all tasks.
   if (majorPriority(i32[se + Entity.basePriority]) !== IDLE_MAJOR_PRIORITY) mendTask(s, task, se)
   release(thread, lock)
 }
 
-/** Finishes what was under way with a task. Its pi lock is held. */
+/** Finishes a change of a task that was under way. Its pi lock is held. */
 function mendTask(s: Scheduler, task: number, se: number): void {
   const { i32, thread } = s
   const queue = lockTaskQueue(s, se)
@@ -208,7 +208,7 @@ function mendTask(s: Scheduler, task: number, se: number): void {
   else if (i32[task + TaskRecord.wakeReason] !== SLEEP_LOST) finishWakeup(s, task, se)
 }
 
-/** Queues a task that is runnable and nowhere. Its pi lock is held: nobody else will. */
+/** Queues a task that is runnable and nowhere. Its pi lock is held, so no other thread does. */
 function queueIfNowhere(s: Scheduler, task: number, se: number): void {
   const { i32 } = s
   if (Atomics.load(i32, task + TaskRecord.state) !== RUNNING) return
@@ -219,7 +219,7 @@ function queueIfNowhere(s: Scheduler, task: number, se: number): void {
   if (!stopped) enqueueSelected(s, se)
 }
 
-/** Gives back the slots of tasks that the dead CPU had reaped, and had on no list yet, or no more. */
+/** Frees the slots of tasks that the dead CPU had reaped, and that are on no list of callbacks. */
 function freeRest(s: Scheduler, dead: number): void {
   const { i32, tasks, entities, rcu } = s
   const listed = rcu.repair(i32, dead)
@@ -228,7 +228,7 @@ function freeRest(s: Scheduler, dead: number): void {
     if (!rcu.leftBy(i32, task + TaskRecord.rcu, dead, listed)) continue
     const se = i32[task + TaskRecord.entity]
     const whole = entities.isPublished(i32, se) && i32[se + Entity.task] === task
-    // Its entity is gone: the grace period is over. Else it may not have begun.
+    // If its entity is gone, the grace period is over. Otherwise it may not have begun.
     if (whole) rcu.callRcu(s.thread, task + TaskRecord.rcu, s.freeTask)
     else tasks.free(i32, task)
   }
@@ -266,7 +266,7 @@ function queueNowhere(s: Scheduler, dead: number): void {
   }
 }
 
-/** The dead thread may have died before a notify, or before it asked a CPU to look. */
+/** The thread may have died before a notify, or before a request to reschedule. */
 function nudgeAll(s: Scheduler): void {
   for (let cpu = 0; cpu < s.cpus; cpu++) {
     nudgeCpu(s.i32, cpuRecord(s.machine, cpu))

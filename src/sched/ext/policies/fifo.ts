@@ -2,7 +2,7 @@ import type { Policy } from '../policy.ts'
 
 /**
  * First come, first served, over all CPUs: one queue, from which each CPU takes the next task that it may
- * run. A task that has used its slice up goes to the end. The smallest policy that does its duty.
+ * run. A task whose slice has ended goes to the end. The smallest useful policy.
  */
 const fifo: Policy = {
   name: 'fifo',

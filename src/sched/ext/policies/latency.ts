@@ -4,12 +4,12 @@ import type { PolicyContext } from '../policycontext.ts'
 /**
  * Isolates tasks that are critical for latency, those with a nice below 0, from the rest:
  *
- *   CPU 0 is theirs: no other task runs there, unless it can run nowhere else
- *   elsewhere they go first, and a task of the rest that runs gives way to them at its next safepoint
- *   the rest share the other CPUs, in turn, with short slices
+ *   CPU 0 is reserved for them: another task runs there only if it may run nowhere else
+ *   on the other CPUs they go first, and another task that runs there yields to them at its next safepoint
+ *   the other tasks share those CPUs, in turn, with short slices
  *
- * Word `cpu` says whether a CPU runs one of the rest. With one CPU there is nothing to keep free, and the
- * order alone counts.
+ * Word `cpu` says whether a CPU runs one of the other tasks. With one CPU none is reserved, and only the
+ * order counts.
  */
 const RESERVED = 0
 const CRITICAL = 0
@@ -68,7 +68,7 @@ function isReserved(context: PolicyContext, cpu: number): boolean {
   return context.cpus > 1 && cpu === RESERVED
 }
 
-/** A CPU that runs one of the rest, and that the task may run on, gives way. */
+/** Preempts one of the other tasks on a CPU that the task may run on. */
 function preemptOne(context: PolicyContext, task: number): void {
   for (let cpu = 0; cpu < context.cpus; cpu++) {
     if (!context.mayRun(task, cpu) || Atomics.compareExchange(context.words, cpu, 1, 0) !== 1) continue

@@ -4,8 +4,8 @@ import { ENQUEUE_CAME, ENQUEUE_NEW, type Policy, type PolicyContext } from '../p
  * Weighted virtual time: CPU time by weight, over all CPUs. Each task has a virtual time that advances by its
  * run time, slower the heavier it is; the task that is furthest behind runs next.
  *
- * What all CPUs share is one number, float 0: how far the furthest task has come that was set to run. One
- * that was away for long comes back one slice behind that, not further: sleeping saves nothing up.
+ * All CPUs share one number, float 0: the greatest virtual time of a task that was set to run. A task that
+ * slept for long returns one slice behind that, not further: a sleep saves up no time.
  */
 const NOW = 0
 const QUEUE = 0
@@ -30,7 +30,7 @@ const vtime: Policy = {
     const queue = context.queue(QUEUE, 'vtime')
     const first = context.first(queue)
     if (previous !== 0) advance(context, vtimeNow(context, previous))
-    // Who gives way is not on the queue: if it is still the furthest behind, it goes on.
+    // The task that yields is not on the queue: if it is still the furthest behind, it keeps the CPU.
     if (previous !== 0 && first !== 0 && vtimeNow(context, previous) <= context.vtime(first)) {
       context.setSlice(previous, SLICE_MS)
     } else context.consume(queue)
@@ -45,7 +45,7 @@ const vtime: Policy = {
   },
 }
 
-/** Two CPUs may write at once: either is a time that a task has come to. */
+/** Two CPUs may write at the same time: either value is the virtual time of a task. */
 function advance(context: PolicyContext, vtime: number): void {
   context.floats[NOW] = Math.max(context.floats[NOW], vtime)
 }
