@@ -59,9 +59,9 @@ export function checkCommand(): Command {
       'the most iterations in a row of a loop that only reads and changes local state',
       wholeNumber,
     )
-    .option('--executions <n>', 'stop each check after so many executions', wholeNumber)
-    .option('--time <ms>', 'stop each check after so many milliseconds', wholeNumber)
-    .option('--crashes <n>', 'let so many threads die, at any step', wholeNumber)
+    .option('--executions <n>', 'stop each check after this many executions', wholeNumber)
+    .option('--time <ms>', 'stop each check after this many milliseconds', wholeNumber)
+    .option('--crashes <n>', 'let this many threads die, at any step', wholeNumber)
     .addOption(
       new Option(
         '--memory <model>',
@@ -73,12 +73,12 @@ export function checkCommand(): Command {
     .option('--allow-incomplete', 'an incomplete search is no error')
     .option('--keep-going', 'continue the search after a failure')
     .option('--bail', 'stop at the first check that fails')
-    .option('--jobs <n>', 'explore so many checks at a time, or `cores`: one for each core', processes)
-    .option('--no-cache', 'explore also checks whose result is remembered from an earlier run')
-    .option('--parallel <n>', 'explore each check on so many worker threads', wholeNumber)
+    .option('--jobs <n>', 'explore this many checks at a time, or `cores`: one for each core', processes)
+    .option('--no-cache', 'also explore checks with a remembered result of an earlier run')
+    .option('--parallel <n>', 'explore each check on this many worker threads', wholeNumber)
     .option(
       '--patience <s>',
-      'end when code that is not instrumented has not returned for so many seconds',
+      'end when code that is not instrumented has not returned for this many seconds',
       wholeNumber,
     )
     .option('--json', 'print one JSON object for each check')

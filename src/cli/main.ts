@@ -22,8 +22,9 @@ const heddle = new Command('heddle')
 
 heddle
   .command('selftest')
+  .summary('test shared memory, halts, ticks and a crash on two real CPUs')
   .description(
-    'boot two real CPUs, test shared memory, halts, ticks and a crash on them, and print the results',
+    'Boots two real CPUs, tests shared memory, halts, ticks and a crash on them, and prints the results.',
   )
   .option('--json', 'print one JSON object')
   .action(async ({ json }: { json?: boolean }) => {

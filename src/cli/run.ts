@@ -58,8 +58,12 @@ export function runCommand(): Command {
       "also compile these, without 'use task' in them: jpeg-js,@acme/*,./lib; all; !react leaves one out",
       patterns,
     )
-    .option('--policy-names <names>', 'only tasks with these names: render *,crunch', names)
-    .option('--policy-modules <files>', 'only tasks whose functions these modules export: ./work.ts', names)
+    .option('--policy-names <names>', 'with --policy: only tasks with these names: render *,crunch', names)
+    .option(
+      '--policy-modules <files>',
+      'with --policy: only tasks whose functions these modules export: ./work.ts',
+      names,
+    )
     .option(
       '--yield-budget <n>',
       'how often a waiter at a hand-off lock yields before it blocks',

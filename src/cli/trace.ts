@@ -19,9 +19,9 @@ interface ConvertFlags {
 }
 
 export function traceCommand(): Command {
-  const trace = new Command('trace').description(
-    'Converts and summarises traces that `heddle run --trace` wrote.',
-  )
+  const trace = new Command('trace')
+    .summary('convert and summarise traces of heddle run --trace')
+    .description('Converts and summarises traces that `heddle run --trace` wrote.')
   trace
     .command('convert')
     .description("Writes a trace as JSON for Chrome's DevTools (Performance panel, Load profile).")
