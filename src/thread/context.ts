@@ -16,8 +16,9 @@ import type { Runner } from './runner.ts'
  *   tid     | what the running task or coroutine writes into lock words; 0: not asked for since the switch
  *
  * A thread enters a kernel once: when it boots it, or when it becomes one of its CPUs. `switchTo` is the only
- * place that changes the running CPU and coroutine. A CPU thread always sees one view; a simulated machine has
- * all its CPUs on the booting thread, so there the view changes with the CPU. Hand-off hints are in the view.
+ * place that changes the running CPU and coroutine. A CPU thread always sees one view; a simulated machine
+ * has all its CPUs on the booting thread, so there the view changes with the CPU. Hand-off hints are in the
+ * view.
  */
 export interface ThreadContext {
   view: ThreadView | null

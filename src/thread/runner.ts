@@ -5,8 +5,9 @@
 export interface Runner {
   /**
    * The running coroutine waits until its waker is used or `ms` have passed. It is resumed with the value of
-   * the waker, or with TIMED_OUT. The caller has turned preemption off, and yields SUSPENDED next. `wakeable`:
-   * the waker is handed out, so the event loop must keep turning; otherwise only time ends the wait.
+   * the waker, or with TIMED_OUT. The caller has turned preemption off, and yields SUSPENDED next.
+   * `wakeable`: the waker is handed out, so the event loop must keep turning; otherwise only time ends the
+   * wait.
    */
   park(ms: number, wakeable: boolean): Waker
   /** The running coroutine does not wait: something threw before it could yield. */

@@ -24,7 +24,7 @@ import { isSleeping, RUNNING, TaskRecord, WAKENING, ZOMBIE } from '../../src/sch
  *   [3] onRq, onCpu, cpu and rq say what is so
  *   [4] the counts, the masks and the published words of every run queue say what is so
  *
- * Reads everything; the caller sees to it that nothing moves meanwhile.
+ * Reads everything; the caller must make sure that nothing moves.
  */
 export function checkInvariants(s: Scheduler): void {
   const { i32, entities } = s

@@ -45,7 +45,7 @@ check('two threads with 2 slots both get one, in any interleaving', {}, () => {
   return {
     threads: [() => own[0].tryAllocate(kernel[0]), () => own[1].tryAllocate(kernel[1])],
     final({ results }) {
-      assert(results[0] !== 0 && results[1] !== 0, 'no thread is told that the slab is full')
+      assert(results[0] !== 0 && results[1] !== 0, 'the slab is not full for any thread')
       assert(results[0] !== results[1], 'the slots are different')
       assert(own[0].count(i32) === 2, 'both are taken')
     },

@@ -125,7 +125,7 @@ export function boundedSpinInObject(): Program {
   }
 }
 
-/** Two threads that give way to each other, for ever if they move in step. */
+/** Two threads that yield to each other, for ever if they move in step. */
 export function politeLivelock(): Program {
   const memory = words(2)
   const body = (me: number): void => {

@@ -102,7 +102,7 @@ export function doubleCheckedFlag(right: boolean): Program {
 }
 
 /**
- * A futex mutex: 0 free, 1 held, 2 held and someone may sleep. Whoever wakes must take it as 2, because a
+ * A futex mutex: 0 free, 1 held, 2 held and a thread may sleep. A woken thread must take it as 2, because a
  * third thread may still sleep; as 1, the next unlock wakes nobody.
  */
 export function unlockForgetsWaiters(right: boolean): Program {

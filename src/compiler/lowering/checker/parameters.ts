@@ -41,7 +41,9 @@ export function isLate(lowering: CheckerLowering, parameter: Node, index: number
   return !namesOfBody(lowering, func, params)
 }
 
-/** True if the parameters use a name that the body declares again: in the body it would mean another variable. */
+/**
+ * True if the parameters use a name that the body declares again: in the body it would mean another variable.
+ */
 function namesOfBody({ bindings, analysis }: CheckerLowering, func: Func, params: Node[]): boolean {
   const declared = new Set<string>()
   for (const { scope, declarations, name } of bindings) {
