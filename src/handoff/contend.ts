@@ -4,26 +4,26 @@ import { PREEMPTED } from '../coroutine/core/stops.ts'
 import type { Handoff } from './handoff.ts'
 
 /**
- * The contended path of a lock: the waiter publishes what it waits for and where the owner is, gives way, and
- * tries again. What makes it give up, after `yieldBudget` turns or `fallbackUs`, is that others should not
- * run around it for ever: then it waits at the lock's futex, as it would have at once without all this.
+ * The contended path of a lock. The waiter publishes which lock it waits for and where the holder is, yields
+ * its CPU, and tries again. After `yieldBudget` turns or `fallbackUs` it stops trying and waits at the lock's
+ * futex, as a plain lock does from the start: otherwise other tasks could overtake it for ever.
  *
  *   waiter                                    policy, at the waiter's CPU
  *   ------                                    ---------------------------
  *   trylock fails
- *   reads the owner's CPU; not here:
- *   looks on for a moment (mutex.ts)
+ *   reads the holder's CPU; another CPU:
+ *   spins for a moment (mutex.ts)
  *   (A) publishes its slot
- *   gives way                                 enqueue: (B) the slot is active: behind the owner, on its CPU
+ *   yields                                    enqueue: (B) the slot is active: behind the holder, on its CPU
  *   (C) withdraws the slot
  *   trylock
  *
- * (C) also when it is thrown into at (B): a slot that stays active after that would send a task that waits
- * for nothing to someone else's CPU. Were it left all the same, because its thread died there, the policy
- * would do just that, once for each time that the TID is enqueued: wrong, and harmless.
+ * The waiter does (C) also when an error is thrown into it at (B). A slot that stayed active would send a task
+ * that waits for nothing to another CPU. When a thread dies there the slot does stay active, and the policy
+ * does that once for each time that the TID is enqueued: wrong, and harmless.
  */
 
-/** How a task gives way: what its coroutine yields. */
+/** How a task yields its CPU; returns the value that its coroutine yields. */
 export type GiveWay = () => number
 
 const giveWayHere: GiveWay = () => {
@@ -31,21 +31,22 @@ const giveWayHere: GiveWay = () => {
   return PREEMPTED
 }
 
-/** A thread that has nobody to give way to pauses so often between two looks. */
+/** How often a thread, which cannot yield, pauses between two checks of the lock. */
 const PAUSES = 16
 
 /**
- * How a waiter tries. `looksFree` only reads the lock's word: a try that fails takes the word's cache line
- * from the owner, who is about to need it.
+ * How a waiter tries to lock. `looksFree` only reads the lock's word: a try that fails takes the word's cache
+ * line from the holder, which is about to need it.
  */
 export interface Attempts {
   looksFree(): boolean
-  /** True: the lock is had, or can never be. */
+  /** True: the caller holds the lock, or can never hold it. */
   tryLock(): boolean
 }
 
 /**
- * In a task, since `begun`. True: `tryLock` has said yes. False: it must wait. Throws the signal's reason.
+ * In a task that has waited since `begun`. True: `tryLock` returned true. False: the task must wait at the
+ * futex. Throws the signal's reason.
  */
 export function* contendTask(
   handoff: Handoff,
@@ -72,7 +73,7 @@ export function* contendTask(
   return false
 }
 
-/** On a thread, which has nobody to give way to: it spins as long as a task would give way. */
+/** On a thread, which cannot yield: it spins as long as a task would yield. */
 export function contendSync(
   handoff: Handoff,
   tag: number,
@@ -92,7 +93,7 @@ export function contendSync(
   return locked
 }
 
-/** Anywhere: other code of this thread goes on between two tries. */
+/** In async code: other code of this thread runs between two tries. */
 export async function contendAsync(
   handoff: Handoff,
   tag: number,

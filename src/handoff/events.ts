@@ -4,7 +4,7 @@ import { actorOfTid } from '../futex/core/events.ts'
 import { actorOf } from '../sched/core/events.ts'
 
 /**
- * A lock was let go for who has published that it waits (0: not known any more). The caller has seen that
+ * A lock was unlocked for the waiter with the TID `to` (0: not known any more). The caller has checked that
  * recording is on.
  */
 export function tellHandedOver(context: FutexContext, lock: number, to: number): void {

@@ -23,7 +23,7 @@ check(`two that lock twice ${ONE}`, { races, rerun: false, ...bounded }, lockers
 check(`three threads, no policy ${ONE}`, { races, rerun: false, ...bounded }, lockers(3, { tids: 4 }))
 
 for (const verb of ['thread', 'task'] as const) {
-  // One question at a time, or there is no end to it.
+  // One hint at a time: all of them together have too many orders.
   for (const question of questions) {
     check(
       `two ${verb}s and a policy that reads the hints: ${question}`,

@@ -76,7 +76,7 @@ function contend(
 
 for (const policy of ['none', 'loaded', 'in and out'] as const) {
   for (const cpus of [1, 2, 4]) {
-    test(`one at a time, and nobody is forgotten: ${cpus} CPUs, policy ${policy}`, () => {
+    test(`one task at a time holds the lock, and every task gets it: ${cpus} CPUs, policy ${policy}`, () => {
       for (let seed = 1; seed <= 8; seed++) {
         const counts = contend({ cpus, seed }, 8, 40, policy).counts()
         expect(counts.contended).toBe(counts.handedOff + counts.fallbacks)
@@ -168,7 +168,7 @@ function* busy({ context }: LockTask, ms: number): Generator<number, void, unkno
   }
 }
 
-test('an owner inside a critical section has a longer slice, one outside has not', () => {
+test('a holder inside a critical section has a longer slice, a task outside has not', () => {
   const locked = new LockSim({ cpus: 1 })
   const { turns } = recorded(locked)
   locked.fork(
@@ -189,7 +189,7 @@ test('an owner inside a critical section has a longer slice, one outside has not
   for (const turn of (turns.get('other') ?? []).slice(0, 2)) expect(turn).toBeLessThan(6)
 })
 
-test('a section that never ends does not hold its CPU: the extension has a bound', () => {
+test('a section that never ends does not keep its CPU: the extension has a bound', () => {
   const locked = new LockSim({ cpus: 1 })
   const { turns } = recorded(locked)
   const others = { done: 0 }
@@ -215,7 +215,7 @@ test('a section that never ends does not hold its CPU: the extension has a bound
   for (const turn of turns.get('endless') ?? []) expect(turn).toBeLessThan(17)
 })
 
-test('a section that only yields does not hold its CPU either', () => {
+test('a section that only yields does not keep its CPU either', () => {
   const locked = new LockSim({ cpus: 1 })
   recorded(locked)
   const other = { done: false }
@@ -232,7 +232,7 @@ test('a section that only yields does not hold its CPU either', () => {
   expect(other.done).toBe(true)
 })
 
-test('a waiter is dispatched to the CPU that the owner is on, and served before others there', () => {
+test('a waiter is dispatched to the CPU of the holder, and runs before other tasks there', () => {
   const locked = new LockSim({ cpus: 2, fallbackUs: 1e6, yieldBudget: 1e6 })
   const { cpus, order } = recorded(locked)
   locked.fork(
@@ -256,7 +256,7 @@ test('a waiter is dispatched to the CPU that the owner is on, and served before 
     { name: 'waiter', affinity: [0, 1] },
   )
   expect(locked.sim.run()).toBe('idle')
-  // It came to be on the owner's CPU, though the other one was idle.
+  // It is on the holder's CPU, although the other CPU was idle.
   expect([...(cpus.get('waiter') ?? [])]).toContain(1)
   const firstOwner = order.indexOf('owner')
   const got = order.indexOf('got it')
@@ -265,7 +265,7 @@ test('a waiter is dispatched to the CPU that the owner is on, and served before 
   expect(order[got - 1]).toBe('waiter')
 })
 
-test('an unlock does not give way for who can run only on another CPU', () => {
+test('an unlock does not yield to a waiter that can run only on another CPU', () => {
   const ownersTurns = (waiters: number, affinity: number[]): number => {
     const locked = new LockSim({ cpus: 2, fallbackUs: 1e6, yieldBudget: 1e6 })
     const { turns } = recorded(locked)
@@ -305,7 +305,7 @@ test('an unlock does not give way for who can run only on another CPU', () => {
   expect(ownersTurns(1, [0, 1])).toBeGreaterThan(alone + 10)
 })
 
-test('an owner that is preempted inside its section is not migrated, though another CPU is idle', () => {
+test('a holder that is preempted inside its section does not migrate, although another CPU is idle', () => {
   for (const inside of [true, false]) {
     const locked = new LockSim({ cpus: 2, seed: 3 })
     const { cpus } = recorded(locked)
@@ -314,7 +314,7 @@ test('an owner that is preempted inside its section is not migrated, though anot
         if (inside) yield* own.locks[0].lockTask(own.parking)
         for (let turn = 0; turn < 60; turn++) {
           own.context.cpu.charge(0.5)
-          // Gives its CPU back again and again, and could go on anywhere.
+          // Yields its CPU again and again, and may run on any CPU.
           yield turn % 20 === 19 ? SWITCH_PREEMPTED : turn % 4 === 0 ? SWITCH_YIELDS : SWITCH_PREEMPTED
         }
         if (inside) own.locks[0].unlock(own.parking.owner)
@@ -378,7 +378,7 @@ test('past the yield budget, or past its time, a waiter waits at the futex', () 
   }
 })
 
-test('nested sections and many locks at once: the depth is right again when all are let go, and lost hints are counted', () => {
+test('nested sections and many locks: the depth is 0 again when all are unlocked, and lost hints are counted', () => {
   const locked = new LockSim({ cpus: 2, locks: 12, sizes: { locks: 2, tids: 16 } })
   const { sim, layout } = locked
   sim.load(handoffPolicy)
@@ -386,7 +386,7 @@ test('nested sections and many locks at once: the depth is right again when all 
   for (let n = 0; n < 5; n++) {
     locked.fork(function* (own) {
       for (let time = 0; time < 20; time++) {
-        // In one order, so that nobody waits in a circle.
+        // In one order, so that there is no deadlock.
         for (const lock of own.locks) yield* lock.lockTask(own.parking)
         own.context.cpu.charge(0.05)
         yield SWITCH_PREEMPTED
@@ -406,7 +406,7 @@ test('nested sections and many locks at once: the depth is right again when all 
   expect(ejectReport(sim.s).message).toBe('')
 })
 
-test('a pinned task whose mask is changed while it waits is not left on a queue that nobody serves', () => {
+test('a pinned task whose mask changes while it waits is not left on a queue that no CPU serves', () => {
   const locked = new LockSim({ cpus: 3 })
   const { sim } = locked
   const watchdog = new Watchdog(sim.s, 50)
@@ -428,7 +428,7 @@ test('a pinned task whose mask is changed while it waits is not left on a queue 
   expect(watchdog.look()).toEqual([])
 })
 
-test('an owner that is stopped inside its section keeps the lock and no CPU; continued, it goes on', () => {
+test('a holder that is stopped inside its section keeps the lock and no CPU; continued, it goes on', () => {
   const locked = new LockSim({ cpus: 2 })
   const { sim } = locked
   sim.load(handoffPolicy)
@@ -467,7 +467,7 @@ test('an owner that is stopped inside its section keeps the lock and no CPU; con
   expect(order).toEqual(['locked', 'unlocks', 'second has it'])
 })
 
-test('a task that is thrown into while it gives way leaves no hint and no claim on the lock', () => {
+test('a task that is killed while it yields leaves no hint and no claim on the lock', () => {
   const locked = new LockSim({ cpus: 2, yieldBudget: 1000, fallbackUs: 1e6 })
   const { sim, layout } = locked
   sim.load(handoffPolicy)
@@ -501,7 +501,7 @@ test('a task that is thrown into while it gives way leaves no hint and no claim 
     expect(i32[layout.locks + bucket * BUCKET_WORDS + LockEntry.waiters]).toBe(0)
 })
 
-test('an owner whose CPU dies: its robust lock passes on, and its hints do no harm to those who have its number next', () => {
+test('when the CPU of a holder dies, its robust lock passes on, and its hints do not harm later tasks with its TID', () => {
   for (let death = 3; death < 60; death += 3) {
     const locked = new LockSim({ cpus: 3, seed: death, kind: ROBUST, sizes: { locks: 2, tids: 2 } })
     const { sim, fx, layout } = locked
@@ -545,8 +545,7 @@ test('an owner whose CPU dies: its robust lock passes on, and its hints do no ha
     expect(done).toBeGreaterThanOrEqual(9)
     expect(dead).toBeLessThanOrEqual(1)
     expect(sim.s.ext.isActive()).toBe(true)
-    // Nobody gives way for ever to one that died while it waited: unless another has its slot, and then once
-    // more.
+    // A holder does not yield for ever to a waiter that died: at most once more, if another TID has its slot.
     locked.fork(function* (own) {
       yield* own.locks[0].lockTask(own.parking)
       own.locks[0].unlock(own.parking.owner)

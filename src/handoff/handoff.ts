@@ -41,16 +41,16 @@ const FLUSH_EVERY = 64
 export interface HandoffOptions {
   /** The scheduler of this thread, where it has one. */
   readonly scheduler?: Scheduler
-  /** The futexes of this thread, where it has some: who is behind a TID, for the event rings. */
+  /** The futexes of this thread, where it has some: the event rings need the owner of a TID. */
   readonly context?: FutexContext
   /** Milliseconds. */
   readonly now?: () => number
   /**
-   * How often one looks at a lock whose owner runs on another CPU, before it gives way: about a microsecond,
-   * as a yield.
+   * How often a waiter checks a lock whose holder runs on another CPU before it yields: about a microsecond,
+   * as long as a yield takes.
    */
   readonly looks?: number
-  /** How often a task gives way before it waits for real. */
+  /** How often a task yields before it waits at the futex. */
   readonly yieldBudget?: number
   /** For how long, in microseconds. */
   readonly fallbackUs?: number
@@ -59,17 +59,17 @@ export interface HandoffOptions {
 export interface HandoffCounts {
   readonly acquisitions: number
   readonly contended: number
-  /** Had after giving way to others, without sleeping. */
+  /** Taken after yielding, without sleeping. */
   readonly handedOff: number
-  /** Had while looking on for a moment, without giving way. */
+  /** Taken while spinning for a moment, without yielding. */
   readonly spun: number
   readonly fallbacks: number
   readonly hintMisses: number
 }
 
 /**
- * The hand-off tables as one thread sees them. `enter` and `leave` are the whole of what an uncontended lock
- * pays: a depth, where it is, and the tag; the same depth, and the tag.
+ * The hand-off tables as one thread sees them. `enter` and `leave` are all that an uncontended lock pays:
+ * `enter` writes the depth, the CPU and the tag; `leave` writes the depth and the tag.
  */
 export class Handoff {
   readonly layout: HandoffLayout
@@ -78,7 +78,7 @@ export class Handoff {
   readonly fallbackMs: number
   readonly now: () => number
   /**
-   * The CPU that this thread is, or -1. Simulated tasks migrate, and say where they are; so for `context`.
+   * The CPU that this thread is, or -1. Simulated tasks migrate and set it, and `context` with it.
    */
   cpu: number
   context: FutexContext | null
@@ -118,7 +118,7 @@ export class Handoff {
     else others.push(this)
   }
 
-  /** The owner of a lock has it now. After the compare-exchange that took it. */
+  /** This TID holds the lock now. Called after the compare-exchange that took it. */
   enter(tag: number, tid: number): void {
     const { i32, tidMask } = this
     this.acquisitions++
@@ -149,10 +149,7 @@ export class Handoff {
     return this.sections + (tid & this.tidMask) * SectionSlot.words
   }
 
-  /**
-   * The owner is about to let go. Before the compare-exchange that does. True: someone has published that it
-   * waits.
-   */
+  /** The holder is about to unlock. Called before its compare-exchange. True: a waiter has published itself. */
   leave(tag: number, tid: number): boolean {
     const { i32, tidMask } = this
     const section = this.sections + (tid & tidMask) * SectionSlot.words
@@ -164,7 +161,7 @@ export class Handoff {
     return i32[bucket + WAITERS] !== 0
   }
 
-  /** The lock is another's, and this one is about to wait for it. Returns when that was. */
+  /** Another TID holds the lock, and the caller is about to wait for it. Returns the time. */
   contends(tag: number): number {
     const { context, s } = this
     if (context !== null && s !== null && this.i32[s.recording] !== 0)
@@ -172,12 +169,12 @@ export class Handoff {
     return this.now()
   }
 
-  /** It was had after waiting since `begun`. */
+  /** The caller holds the lock, after waiting since `begun`. */
   acquired(tag: number, begun: number): void {
     if (this.context !== null) recordAcquired(this.context, tag, begun)
   }
 
-  /** The lock is free, and someone waits for it: this CPU gives way at the task's next safepoint. */
+  /** The lock is free and has a waiter: the task yields this CPU at its next safepoint. */
   handOver(tag: number, tid: number): void {
     const { i32, s, cpu } = this
     if (s === null) return
@@ -190,9 +187,8 @@ export class Handoff {
   }
 
   /**
-   * The TID of who published last that it waits for the lock, or 0: it does not wait any more. Then nobody
-   * may, because who died while it waited is counted still: the count begins anew, and those who wait count
-   * themselves at their next turn.
+   * The TID of the waiter that published itself last, or 0: it does not wait any more. In that case the count
+   * may include waiters that died, so it is set to 0; live waiters count themselves again at their next turn.
    */
   private lastWaiter(tag: number): number {
     const { i32 } = this
@@ -206,13 +202,13 @@ export class Handoff {
     return i32[slot + WaiterSlot.lock] === tag ? i32[slot + WaiterSlot.tid] : 0
   }
 
-  /** The TID of the lock's owner, or 0: there is no hint. */
+  /** The TID of the lock's holder, or 0: there is no hint. */
   ownerTid(tag: number): number {
     const entry = this.entryOf(tag)
     return entry === 0 ? 0 : this.i32[entry + OWNER]
   }
 
-  /** The CPU of the lock's owner, or -1: there is no hint. */
+  /** The CPU of the lock's holder, or -1: there is no hint. */
   ownerCpu(tag: number): number {
     const entry = this.entryOf(tag)
     if (entry === 0) {
@@ -223,9 +219,9 @@ export class Handoff {
   }
 
   /**
-   * Publishes that this TID waits for the lock, whose owner is on this CPU (-1: nobody knows). It is counted,
-   * so that the owner gives way when it unlocks, only where that helps. Returns whether it was, for
-   * `withdraw`.
+   * Publishes that this TID waits for the lock, whose holder is on CPU `cpu` (-1: not known). The waiter is
+   * counted, so that the holder yields when it unlocks, only where that helps. Returns whether it was counted,
+   * for `withdraw`.
    */
   publish(tag: number, tid: number, cpu: number): boolean {
     const { i32 } = this
@@ -247,8 +243,7 @@ export class Handoff {
   }
 
   /**
-   * Whether who runs here could run on that CPU: it is this one, or a task that can leave this one and go
-   * there.
+   * Whether the caller could run on that CPU: it is this CPU, or the caller is a task that may migrate there.
    */
   private canRunOn(cpu: number): boolean {
     const s = this.context?.scheduler ?? this.s
@@ -258,18 +253,18 @@ export class Handoff {
     const mask = i32[s.queue + RunQueue.current] + Entity.affinityMask
     const [low, high] = [i32[mask], i32[mask + 1]]
     if (cpu >= 0) return maskHas(low, high, cpu)
-    // Nobody knows where the owner is: one that can go anywhere will find it.
+    // It is not known where the holder is: a task that may run on several CPUs can get there.
     return (low & (low - 1)) !== 0 || (high & (high - 1)) !== 0 || (low !== 0 && high !== 0)
   }
 
-  /** It waits no more, or not this way. */
+  /** The TID does not wait any more, or waits at the futex. */
   withdraw(tag: number, tid: number, counted: boolean): void {
     const { i32 } = this
     const slot = this.waiterSlot(tid)
     if (i32[slot + WaiterSlot.tid] === tid) Atomics.store(i32, slot + WaiterSlot.flags, INACTIVE)
     if (!counted) return
     const waiters = this.bucketOf(tag) + WAITERS
-    // Never below zero: another's death may have been mended while this one was on its way.
+    // Never below zero: `lastWaiter` may have set the count to 0 meanwhile.
     for (;;) {
       const seen = Atomics.load(i32, waiters)
       const next = (seen & WAITER_COUNT) <= 1 ? 0 : seen - 1
@@ -277,13 +272,13 @@ export class Handoff {
     }
   }
 
-  /** A task is no more, its CPU having died under it. Before its TID is given back. */
+  /** A task is lost with its CPU. Called before its TID is freed. */
   forgetTask(task: number): void {
     const owner = Atomics.load(this.i32, task + TaskRecord.owner)
     if (owner !== 0) this.forget(Atomics.load(this.i32, owner + Owner.tid))
   }
 
-  /** This TID is no more: whoever has its number next starts without its hints. */
+  /** The owner of this TID is gone: the next owner with this number starts without its hints. */
   forget(tid: number): void {
     const { i32 } = this
     const slot = this.waiterSlot(tid)
@@ -297,7 +292,7 @@ export class Handoff {
     }
   }
 
-  /** A contended lock was had after some yields, or must be waited for. */
+  /** A contended lock was taken after some yields, or its waiter goes to the futex. */
   countContended(handedOff: boolean): void {
     this.contended++
     if (handedOff) this.handedOff++
@@ -311,7 +306,7 @@ export class Handoff {
     if ((this.contended & (FLUSH_EVERY - 1)) === 0) this.flush()
   }
 
-  /** Adds what this thread has counted to the sums of all. */
+  /** Adds the counts of this thread to the shared sums. */
   flush(): void {
     const { i32, layout } = this
     const at = layout.counters
@@ -328,7 +323,7 @@ export class Handoff {
     this.misses = 0
   }
 
-  /** The sums of all threads, this one's up to now. */
+  /** The sums of all threads. Counts that other threads have not added yet are missing. */
   counts(): HandoffCounts {
     this.flush()
     return readCounts(this.i32, this.layout)
@@ -347,7 +342,7 @@ export class Handoff {
 
 const views = new WeakMap<Arena, Handoff[]>()
 
-/** Adds what this thread has counted to the sums. */
+/** Adds the counts of this thread to the shared sums. */
 export function flushCounts(arena: Arena): void {
   for (const handoff of views.get(arena) ?? []) handoff.flush()
 }

@@ -1,8 +1,8 @@
 import { ACTIVE, type HandoffLayout, SectionSlot, WaiterSlot } from './layout.ts'
 
 /**
- * The hints as a policy reads them: of any TID, at any time, while their owners write them. Whatever they say
- * may be wrong.
+ * The hints as a policy reads them: of any TID, at any time, while other threads write them. Any hint may be
+ * wrong.
  */
 export class Hints {
   private readonly i32: Int32Array
@@ -21,7 +21,7 @@ export class Hints {
     )
   }
 
-  /** The CPU that the owner of what it waits for was on, or -1. */
+  /** The CPU that the holder of the lock was on, or -1. */
   ownersCpu(tid: number): number {
     return this.i32[this.waiterSlot(tid) + WaiterSlot.cpu]
   }
@@ -32,7 +32,7 @@ export class Hints {
     return this.i32[slot + SectionSlot.tid] === tid && this.i32[slot + SectionSlot.depth] > 0
   }
 
-  /** Whether the TID has let a lock go that others wait for, and has not given way since. Asked, it has. */
+  /** Whether the TID has unlocked a lock that has waiters, and has not yielded since. Clears the mark. */
   takeGivesWay(tid: number): boolean {
     const slot = this.sectionSlot(tid)
     if (this.i32[slot + SectionSlot.tid] !== tid || this.i32[slot + SectionSlot.gives] === 0) return false

@@ -2,30 +2,28 @@ import type { Arena, ArenaPlan } from '../arena/memory/arena.ts'
 import { type Layout, LINE_WORDS, record, word, words } from '../arena/memory/record.ts'
 
 /**
- * Three tables of hints between those who lock and the policy that schedules them (policy.ts). Every record
- * is a cache line. Nothing here is needed for a lock to be right: a hint may be missing, stale, half written
- * or another's, and all that it costs is time. So owners write with plain stores: a compare-exchange is what
- * an uncontended lock costs, and atomic stores would double it.
+ * Three tables of hints from lock users to the policy that schedules them (policy.ts). Every record is a cache
+ * line. No lock depends on a hint: a hint may be missing, stale, half written or about another TID, and then it
+ * only costs time. So they are written with plain stores: an uncontended lock costs one compare-exchange, and
+ * atomic stores would double that.
  *
- *   lock table     who owns which lock, by a hash of the lock's address; a bucket has two ways. A lock that finds both taken
- *                  by others has no entry
- *   waiter table   what an owner-to-be waits for, by TID
+ *   lock table     the holder of each lock, by a hash of the lock's address; a bucket has two ways. A lock that finds both
+ *                  taken by other locks has no entry
+ *   waiter table   which lock a waiter waits for, by TID
  *   section table  whether a TID is inside critical sections, by TID
  *
- * The tables by TID are smaller than the range of TIDs: each record says whose it is, and the last who comes
- * has it.
+ * The tables by TID are smaller than the range of TIDs: each record names its TID, and the last writer has it.
  */
 export const LockEntry: Layout<'tag' | 'owner' | 'where' | 'waiters' | 'rest'> = record('lock entry', {
   /** The lock, as a hash of its address that is never 0; 0: free. Published last, cleared first. */
   tag: word,
-  /** The owner's TID. Stays when the entry is free: the next owner is often the same. */
+  /** The holder's TID. Stays when the entry is free: the next holder is often the same. */
   owner: word,
-  /** The owner's CPU + 1 in bits 0-7, and the generation, how often it was locked, in bits 8-31. */
+  /** The holder's CPU + 1 in bits 0-7, and the generation, how often it was locked, in bits 8-31. */
   where: word,
   /**
-   * Of the bucket, in its first way: how many have published that they wait for a lock of this bucket and
-   * can run where its owner is, in bits 0-15, and the waiter slot of who did so last, in bits 16-30; 0:
-   * nobody has.
+   * Of the bucket, in its first way. Bits 0-15: how many waiters have published that they wait for a lock of
+   * this bucket and can run on its holder's CPU. Bits 16-30: the slot of the last such waiter. 0: no waiter.
    */
   waiters: word,
   rest: words(LINE_WORDS - 4),
@@ -45,7 +43,7 @@ export const WaiterSlot: Layout<'flags' | 'tid' | 'lock' | 'cpu' | 'counted' | '
     tid: word,
     /** The tag of the lock. */
     lock: word,
-    /** The CPU that the lock's owner is on, or -1. */
+    /** The CPU that the lock's holder is on, or -1. */
     cpu: word,
     /** 1: it is among the `waiters` of the lock's bucket. */
     counted: word,
@@ -60,7 +58,7 @@ export const SectionSlot: Layout<'depth' | 'tid' | 'gives' | 'rest'> = record('s
   /** How many locks it holds; 0: it is in no critical section. */
   depth: word,
   tid: word,
-  /** It has let a lock go that someone waits for: it should give way. */
+  /** It has unlocked a lock that has waiters: it should yield. */
   gives: word,
   rest: words(LINE_WORDS - 3),
 })
@@ -71,9 +69,9 @@ export const HandoffCounters: Layout<
 > = record('handoff counters', {
   acquisitions: word,
   contended: word,
-  /** Had after giving way, without sleeping. */
+  /** Taken after yielding, without sleeping. */
   handedOff: word,
-  /** Had while looking on, before giving way. */
+  /** Taken while spinning, before yielding. */
   spun: word,
   fallbacks: word,
   hintMisses: word,
@@ -95,7 +93,7 @@ export interface HandoffLayout {
   readonly tidMask: number
 }
 
-/** What a slot's number has room for in an entry's `waiters`. */
+/** The slot number in an entry's `waiters` has 15 bits. */
 const MOST_SLOTS = 0x8000
 
 /** Reserves the tables. Zeroed memory is right: nothing has to be initialised. */
@@ -118,7 +116,7 @@ export function reserveHandoff(plan: ArenaPlan, sizes: HandoffSizes = {}): Hando
 
 const layouts = new WeakMap<Arena, HandoffLayout>()
 
-/** Where the tables of an arena are, for who has only the arena: a policy. On this thread. */
+/** Lets a policy, which has only the arena, find the tables. On this thread. */
 export function rememberHandoff(arena: Arena, layout: HandoffLayout): void {
   layouts.set(arena, layout)
 }

@@ -7,18 +7,18 @@ import { Hints } from './hints.ts'
 import { handoffOf } from './layout.ts'
 
 /**
- * The hand-off policy: the scheduler's half of the lock shim (contend.ts). It looks at the hints, and
- * believes none of them further than a turn.
+ * The hand-off policy: the scheduler's half of the lock shim (contend.ts). It reads the hints, and a wrong hint
+ * costs at most one turn.
  *
- *   a waiter      goes to the lock-wait queue of the CPU that the lock's owner is on, if it may run there, else to its own CPU's.
- *                 A CPU serves its lock-wait queue first: when the owner gives way after its unlock, the waiter is next
- *   an owner      inside a critical section that was preempted comes back first, on the CPU where it was, and its slice is
+ *   a waiter      goes to the lock-wait queue of the CPU that the lock's holder is on, if it may run there, else to its own CPU's.
+ *                 A CPU serves its lock-wait queue first: when the holder yields after its unlock, the waiter is next
+ *   a holder      that was preempted inside its critical section runs again first, on the same CPU, and its slice is
  *                 extended while the section lasts
- *   the bound     EXTENSIONS a turn, and PREFERRED returns in a row: after that it waits like any other, so a section that never
- *                 ends does not hold a CPU
+ *   the bound     EXTENSIONS a turn, and PREFERRED returns in a row: after that it waits like any other task, so a section
+ *                 that never ends does not keep a CPU
  *
- * Each CPU has two queues, for waiters and for tasks that can run on it alone; what may run anywhere is on
- * the global one.
+ * Each CPU has two queues: one for waiters, one for tasks that can run on this CPU only. All other tasks are on
+ * the global queue.
  */
 const SLICE_MS = 4
 const EXTENSION_MS = 4
@@ -87,7 +87,7 @@ export default function handoffPolicy(): Policy {
 
     dispatch(context, cpu) {
       if (context.consume(lockWait(context, cpu))) return
-      // What can run here alone, and what can run anywhere, in turn: neither waits for the other to end.
+      // Tasks of this CPU only and tasks of any CPU, in turn: neither group waits for the other to end.
       globalsTurn = !globalsTurn
       const first = globalsTurn ? context.global : normal(context, cpu)
       if (context.consume(first)) return
@@ -118,7 +118,7 @@ export default function handoffPolicy(): Policy {
   }
 }
 
-/** The task's TID as an owner of locks, or 0: it has not come to a lock yet. */
+/** The task's TID as an owner of locks, or 0: it has not used a lock yet. */
 function tidOf({ scheduler: { i32 } }: PolicyContext, task: number): number {
   const owner = Atomics.load(i32, task + TaskRecord.owner)
   return owner === 0 ? 0 : Atomics.load(i32, owner + Owner.tid)
@@ -132,7 +132,7 @@ function normal(context: PolicyContext, cpu: number): number {
   return context.queue(2 * cpu + 1)
 }
 
-/** Where the task is, unless its mask has changed since. */
+/** The CPU of the task, or another one if its mask has changed since. */
 function homeOf(context: PolicyContext, task: number): number {
   const cpu = context.cpuOf(task)
   return context.mayRun(task, cpu) ? cpu : context.cpusOf(task)[0]
@@ -143,7 +143,7 @@ function targetOf(context: PolicyContext, task: number, cpu: number): number {
   return cpu >= 0 && cpu < context.cpus && context.mayRun(task, cpu) ? cpu : -1
 }
 
-/** Only that CPU looks at its own queues. */
+/** A CPU polls only its own queues. */
 function kickIdle(context: PolicyContext, cpu: number): void {
   if (cpu !== context.cpu && context.isIdle(cpu)) context.kick(cpu)
 }

@@ -1,5 +1,5 @@
 /**
- * How a mutex waits where nobody said: what the launcher changes, so that a program needs no change
+ * How a mutex waits if its options do not say. The launcher sets it, so that the program need not change
  * (cli/run.ts).
  */
 type Protocol = 'plain' | 'handoff'
@@ -8,7 +8,7 @@ interface WithProcess {
   readonly process?: { readonly env?: Readonly<Record<string, string | undefined>> }
 }
 
-/** What worker threads inherit it by, on Node. */
+/** On Node, worker threads inherit the protocol through this variable. */
 export const PROTOCOL_VARIABLE = 'HEDDLE_PROTOCOL'
 
 const protocol: Protocol =

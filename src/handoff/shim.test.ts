@@ -27,23 +27,23 @@ test('hints overwritten at any time: every interleaving with one preemption', ()
   expect(check('corrupted', { ...options, ...bounded }, setup)).toMatchObject({ ok: true })
 })
 
-test('a lock that believes its hints is found out', () => {
+test('a lock that trusts its hints is found', () => {
   expect(found(lockers(2, {}, believesHints), { ...options, ...bounded, preemptions: 2 })).toMatch(
     /two threads have|unlocked by its owner/,
   )
 })
 
-test('an unlock that wakes only whom a hint names is found out', () => {
+test('an unlock that wakes only the waiter that a hint names is found', () => {
   expect(found(lockers(2, { held: true }, wakesByHint), options)).toMatch(
     /blocked|sleeps|lost wakeup|deadlock/i,
   )
 })
 
-test('a waiter that comes in when its budget is spent, instead of waiting, is found out', () => {
+test('a waiter that enters when its budget is spent, instead of waiting, is found', () => {
   expect(found(lockers(2, { held: true }, neverFallsBack), options)).toMatch(/two threads have the lock/)
 })
 
-test('a death that nobody sees to leaves the others waiting', () => {
+test('a death that no thread recovers from leaves the others waiting', () => {
   const dying = { ...options, ...bounded, crashes: { max: 1, threads: [0] } }
   expect(() => check('dies', dying, lockers(2, { held: true }))).toThrow(CheckFailure)
 })
