@@ -18,9 +18,9 @@ import type { Handoff } from './handoff.ts'
  *   (C) withdraws the slot
  *   trylock
  *
- * The waiter does (C) also when an error is thrown into it at (B). A slot that stayed active would send a task
- * that waits for nothing to another CPU. When a thread dies there the slot does stay active, and the policy
- * does that once for each time that the TID is enqueued: wrong, and harmless.
+ * The waiter does (C) also when an error is thrown into it at (B). A slot that stayed active would send a
+ * task that waits for nothing to another CPU. When a thread dies there the slot does stay active, and the
+ * policy does that once for each time that the TID is enqueued: wrong, and harmless.
  */
 
 /** How a task yields its CPU; returns the value that its coroutine yields. */

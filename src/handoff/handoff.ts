@@ -149,7 +149,9 @@ export class Handoff {
     return this.sections + (tid & this.tidMask) * SectionSlot.words
   }
 
-  /** The holder is about to unlock. Called before its compare-exchange. True: a waiter has published itself. */
+  /**
+   * The holder is about to unlock. Called before its compare-exchange. True: a waiter has published itself.
+   */
   leave(tag: number, tid: number): boolean {
     const { i32, tidMask } = this
     const section = this.sections + (tid & tidMask) * SectionSlot.words
@@ -220,8 +222,8 @@ export class Handoff {
 
   /**
    * Publishes that this TID waits for the lock, whose holder is on CPU `cpu` (-1: not known). The waiter is
-   * counted, so that the holder yields when it unlocks, only where that helps. Returns whether it was counted,
-   * for `withdraw`.
+   * counted, so that the holder yields when it unlocks, only where that helps. Returns whether it was
+   * counted, for `withdraw`.
    */
   publish(tag: number, tid: number, cpu: number): boolean {
     const { i32 } = this

@@ -2,17 +2,18 @@ import type { Arena, ArenaPlan } from '../arena/memory/arena.ts'
 import { type Layout, LINE_WORDS, record, word, words } from '../arena/memory/record.ts'
 
 /**
- * Three tables of hints from lock users to the policy that schedules them (policy.ts). Every record is a cache
- * line. No lock depends on a hint: a hint may be missing, stale, half written or about another TID, and then it
- * only costs time. So they are written with plain stores: an uncontended lock costs one compare-exchange, and
- * atomic stores would double that.
+ * Three tables of hints from lock users to the policy that schedules them (policy.ts). Every record is a
+ * cache line. No lock depends on a hint: a hint may be missing, stale, half written or about another TID, and
+ * then it only costs time. So they are written with plain stores: an uncontended lock costs one
+ * compare-exchange, and atomic stores would double that.
  *
  *   lock table     the holder of each lock, by a hash of the lock's address; a bucket has two ways. A lock that finds both
  *                  taken by other locks has no entry
  *   waiter table   which lock a waiter waits for, by TID
  *   section table  whether a TID is inside critical sections, by TID
  *
- * The tables by TID are smaller than the range of TIDs: each record names its TID, and the last writer has it.
+ * The tables by TID are smaller than the range of TIDs: each record names its TID, and the last writer has
+ * it.
  */
 export const LockEntry: Layout<'tag' | 'owner' | 'where' | 'waiters' | 'rest'> = record('lock entry', {
   /** The lock, as a hash of its address that is never 0; 0: free. Published last, cleared first. */

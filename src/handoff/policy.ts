@@ -7,8 +7,8 @@ import { Hints } from './hints.ts'
 import { handoffOf } from './layout.ts'
 
 /**
- * The hand-off policy: the scheduler's half of the lock shim (contend.ts). It reads the hints, and a wrong hint
- * costs at most one turn.
+ * The hand-off policy: the scheduler's half of the lock shim (contend.ts). It reads the hints, and a wrong
+ * hint costs at most one turn.
  *
  *   a waiter      goes to the lock-wait queue of the CPU that the lock's holder is on, if it may run there, else to its own CPU's.
  *                 A CPU serves its lock-wait queue first: when the holder yields after its unlock, the waiter is next
@@ -17,8 +17,8 @@ import { handoffOf } from './layout.ts'
  *   the bound     EXTENSIONS a turn, and PREFERRED returns in a row: after that it waits like any other task, so a section
  *                 that never ends does not keep a CPU
  *
- * Each CPU has two queues: one for waiters, one for tasks that can run on this CPU only. All other tasks are on
- * the global queue.
+ * Each CPU has two queues: one for waiters, one for tasks that can run on this CPU only. All other tasks are
+ * on the global queue.
  */
 const SLICE_MS = 4
 const EXTENSION_MS = 4

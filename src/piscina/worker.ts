@@ -7,6 +7,7 @@ import { pathToFileURL } from 'node:url'
 import { workerData } from 'node:worker_threads'
 import { wait } from '../coroutine/core/blocking.ts'
 import { twinOf } from '../coroutine/core/coroutine.ts'
+import { isThenable } from '../coroutine/core/thenable.ts'
 import { move } from '../kernel/join/transferred.ts'
 import type { TaskPriority } from '../kernel/boot/options.ts'
 import { timed } from './shorttasksfirst.ts'
@@ -102,11 +103,4 @@ async function beNice(increment: number): Promise<void> {
   const optional = '@napi-rs/nice'
   const nice = (await import(optional).catch(() => null)) as { nice(increment: number): unknown } | null
   nice?.nice(increment)
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return (
-    ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
-    typeof (value as { then?: unknown }).then === 'function'
-  )
 }

@@ -5,6 +5,7 @@ import { resumable } from './generators.ts'
 import type { Waker } from '../../thread/runner.ts'
 import { beginWait, currentRunner, endWait, reportProgress, TIMED_OUT } from './runner.ts'
 import { PREEMPTED, SUSPENDED } from './stops.ts'
+import { isThenable } from './thenable.ts'
 
 /**
  * The calls that block a coroutine. In a 'use task' function they are plain calls; in a generator they stand
@@ -203,11 +204,4 @@ export function checkTime(name: string, ms: unknown): asserts ms is number {
   if (typeof ms !== 'number' || !(ms >= 0)) {
     throw new RangeError(`${name}: ${String(ms)} is not a time; give a number of milliseconds, 0 or more`)
   }
-}
-
-function isThenable(value: unknown): value is PromiseLike<any> {
-  return (
-    ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
-    typeof (value as { then?: unknown }).then === 'function'
-  )
 }

@@ -3,9 +3,8 @@ import type { AnyFunction } from '../spawn/functions.ts'
 import type { CpuTask } from './cputask.ts'
 
 /**
- * Which task an async function belongs to, wherever its continuations run: between its awaits no task is
- * running on the CPU. Kept by the platform's AsyncLocalStorage; where there is none, only its first stretch
- * knows.
+ * Which task an async function belongs to. Its continuations run in the event loop, where no task runs on the
+ * CPU. The platform's AsyncLocalStorage keeps it; without one, only the first stretch of the function knows.
  */
 interface Storage {
   run(store: CpuTask, fn: () => unknown): unknown
@@ -40,7 +39,7 @@ function storageOf(): Storage | null {
 
 let snapshots: StorageClass | null | undefined
 
-/** The asynchronous context of the moment; null: the platform has none. */
+/** The current asynchronous context; null: the platform has none. */
 export function currentContext(): EnterContext | null {
   if (snapshots === undefined) snapshots = storageClass()
   return snapshots?.snapshot?.() ?? null

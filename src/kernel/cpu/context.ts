@@ -2,22 +2,22 @@ import type { PayloadCodec } from '../../payload/codec.ts'
 import { formatTraceparent, type TraceContext } from './tracecontext.ts'
 
 /**
- * What follows a task from whoever spawned it: the values of AsyncLocalStorages that were marked as
- * travelling, and the W3C trace context. It is taken when the task is spawned, travels as a payload of the
- * job, and is in force whenever the task runs; tasks that the task spawns get it from there.
+ * The context that a task inherits from its spawner: the values of AsyncLocalStorages that were marked as
+ * travelling, and the W3C trace context. It is captured when the task is spawned, travels as a payload of the
+ * job, and applies whenever the task runs. Tasks that the task spawns inherit it.
  *
  *   spawner                              job          task
  *   storage.run('a', …)                               storage.getStore() === 'a', before and after every wait
  *     spawn: captureContext() ── payload ──> `context` ──> enterContext(…): each stretch of the task runs in it
  */
 
-/** What an AsyncLocalStorage has of the platform; a browser has none, and a stand-in of one's own will do. */
+/** The used part of AsyncLocalStorage. A browser has none; the program may give its own implementation. */
 export interface TravellingStorage<T = unknown> {
   run<R>(store: T, fn: () => R): R
   getStore(): T | undefined
 }
 
-/** What travels. */
+/** The context as it travels. */
 export interface CapturedContext {
   readonly values: ReadonlyMap<string, unknown>
   readonly trace?: TraceContext
@@ -26,7 +26,7 @@ export interface CapturedContext {
 /** Runs a function in the context of a task. */
 export type EnterContext = <R>(fn: () => R) => R
 
-/** What a task was given that no storage of this thread has taken: it goes on to the tasks that it spawns. */
+/** Values of a task that no storage of this thread has taken: the tasks that it spawns inherit them. */
 interface Carried {
   readonly values: ReadonlyMap<string, unknown>
   readonly trace: TraceContext | undefined
@@ -42,14 +42,16 @@ const storages = new Map<string, TravellingStorage>()
 let carried: TravellingStorage<Carried> | null = null
 
 /**
- * Marks a storage: its value follows the tasks that are spawned where it has one. Each thread has a storage
- * of its own, so the call stands in the module that makes it, which the tasks import; `name` is what all of
- * them know it by. Gives the storage back.
+ * Marks a storage: tasks inherit its value from their spawner. Each thread has its own storage, so the call
+ * stands in the module that makes the storage, which the tasks import. `name` is the same on all threads.
+ * Returns the storage.
  */
 export function travels<S extends TravellingStorage<any>>(name: string, storage: S): S {
   const known = storages.get(name)
   if (known !== undefined && known !== storage) {
-    throw new TypeError(`travels('${name}'): another storage travels under this name already`)
+    throw new TypeError(
+      `travels('${name}'): another storage has this name already; give each storage its own`,
+    )
   }
   if (typeof storage?.run !== 'function' || typeof storage.getStore !== 'function') {
     throw new TypeError(`travels('${name}', storage): not an AsyncLocalStorage`)
@@ -59,8 +61,7 @@ export function travels<S extends TravellingStorage<any>>(name: string, storage:
 }
 
 /**
- * The W3C trace context of the code that runs: what it was given with `withTraceContext`, or what its task
- * came with.
+ * The W3C trace context of the running code: that of `withTraceContext`, or that of its task.
  */
 export function traceContext(): TraceContext | undefined {
   return tracing()?.inject() ?? carried?.getStore()?.trace
@@ -73,7 +74,7 @@ export function withTraceContext<R>(trace: TraceContext, fn: () => R): R {
   return carriedStorage().run({ values, trace: checked }, () => enterTracing(checked, fn))
 }
 
-/** What a task that is spawned here is to have; null, and quickly, where there is nothing. */
+/** The context for a task that is spawned here; null, at little cost, if there is nothing to inherit. */
 function captureContext(): CapturedContext | null {
   const given = carried?.getStore()
   const trace = tracing()?.inject() ?? given?.trace
@@ -88,15 +89,14 @@ function captureContext(): CapturedContext | null {
 }
 
 /**
- * The same as a payload, which the spawner owns; 0: there is nothing. Throws where a value of it cannot
- * travel.
+ * The same as a payload, which the spawner owns; 0: nothing to inherit. Throws if a value cannot travel.
  */
 export function captureContextWord(codec: PayloadCodec): number {
   const captured = captureContext()
   return captured === null ? 0 : codec.encode(captured, 'context')
 }
 
-/** The context of a task that has arrived, to be entered as often as it runs. */
+/** Prepares the context of a task that has arrived: the result enters it each time that the task runs. */
 export function enterContext({ values, trace }: CapturedContext): EnterContext {
   const entered: [TravellingStorage, unknown][] = []
   const rest = new Map<string, unknown>()
@@ -114,7 +114,7 @@ export function enterContext({ values, trace }: CapturedContext): EnterContext {
     }
     return trace === undefined ? inner() : enterTracing(trace, inner)
   }
-  // Once, and then by the platform's own switch: a task enters its context at each of its switches.
+  // Set up once; after that each switch of the task costs one switch of the platform's context.
   const { snapshot } = storageClass() ?? {}
   return snapshot === undefined ? enterAll : enterAll(() => snapshot.call(storageClass()))
 }
@@ -137,7 +137,7 @@ function storageClass(): StorageClass | null {
   return foundClass
 }
 
-/** Where the platform has no AsyncLocalStorage: a value for as long as the call lasts. */
+/** For platforms without AsyncLocalStorage: a value for the duration of the call. */
 class OneStretch<T> implements TravellingStorage<T> {
   private store: T | undefined
 
@@ -157,7 +157,7 @@ class OneStretch<T> implements TravellingStorage<T> {
 }
 
 /**
- * Where OpenTelemetry's API keeps what a program has registered with it, on every thread that loaded an SDK.
+ * Where OpenTelemetry's API keeps what a program has registered, on each thread that loaded an SDK.
  */
 const openTelemetry: unique symbol = Symbol.for('opentelemetry.js.api.1') as never
 

@@ -8,7 +8,7 @@ import { rescueOnCpu } from '../recovery/recovery.ts'
 import { KernelView } from '../boot/view.ts'
 import { setWorkerData } from './workerdata.ts'
 
-/** The program of every CPU of a kernel, on whatever machine. */
+/** The program of every CPU of a kernel, on every kind of machine. */
 export default function* kernelCpu(cpu: Cpu, data: unknown): Generator<CpuRequest, void, void> {
   const boot = data as CpuBoot
   const { kernel } = planKernel(boot.sizes)
@@ -32,8 +32,8 @@ export default function* kernelCpu(cpu: Cpu, data: unknown): Generator<CpuReques
 }
 
 /**
- * Lets the event loop turn until the modules are there, or have failed: a task that needs one of those says
- * why.
+ * Lets the event loop turn until all modules are loaded or have failed. A task that needs a module that
+ * failed throws the reason.
  */
 function* load(cpu: Cpu, on: KernelCpu): Generator<CpuRequest, void, void> {
   const loading = on.code.loadModules()

@@ -3,7 +3,7 @@ import type { Cpu } from '../../machine/core/machine.ts'
 import type { ToBooter, ToCpu } from './mail.ts'
 import type { PublishedObjects } from '../../payload/publishedobjects.ts'
 
-/** The messages that one task has not taken yet, or that it waits for. */
+/** The messages that one task has not taken yet, or its wait for the next one. */
 class Inbox {
   private readonly messages: unknown[] = []
   private readonly wakers: Waker[] = []
@@ -14,7 +14,7 @@ class Inbox {
     else waker.wake({ message })
   }
 
-  /** The oldest message; undefined: there is none. */
+  /** The oldest message; undefined: the inbox is empty. */
   take(): { readonly message: unknown } | undefined {
     return this.messages.length === 0 ? undefined : { message: this.messages.shift() }
   }
@@ -23,7 +23,7 @@ class Inbox {
     this.wakers.push(waker)
   }
 
-  /** The wait has ended in some other way. */
+  /** The wait ended without a message. */
   forget(waker: Waker): void {
     const at = this.wakers.indexOf(waker)
     if (at >= 0) this.wakers.splice(at, 1)
@@ -65,17 +65,17 @@ export class CpuMail {
     if (this.inboxes.size !== 0) this.inboxes.delete(task)
   }
 
-  /** Null: the arguments have come. Else a promise that they have. */
+  /** Null: the arguments have arrived. Else a promise for their arrival. */
   missing(id: number): Promise<void> | null {
     if (!this.args.has(id)) this.cpu.poll()
     if (this.args.has(id)) return null
     return new Promise(resolve => this.arrivals.set(id, resolve))
   }
 
-  /** Takes arguments that have come. */
+  /** Takes arguments that have arrived. */
   takeArgs(id: number): readonly unknown[] {
     const args = this.args.get(id)
-    if (args === undefined) throw new Error('the arguments of a task that were sent have not come')
+    if (args === undefined) throw new Error('the arguments that were sent to the task have not arrived')
     this.args.delete(id)
     return args
   }

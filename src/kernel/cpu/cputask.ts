@@ -6,20 +6,20 @@ import type { KernelTaskWaiter } from './taskwaiter.ts'
 import type { Stretches } from './stretches.ts'
 
 /**
- * A task that has started on this CPU: what its record in the arena cannot hold. It lives in the heap of one
- * CPU, and dies with it. The fields that few tasks need are null until one does: a hundred thousand sleepers
- * each have one of these.
+ * A task that has started on this CPU: the part that its record in the arena cannot hold. It lives in the
+ * heap of one CPU, and is lost with it. It is small, because a hundred thousand sleepers have one each:
+ * fields that few tasks need are in `extras`.
  */
 export class CpuTask {
   readonly job: number
   /** Its kernel task. */
   readonly task: number
   coroutine: Coroutine | null = null
-  /** What its wait is resumed with. */
+  /** The value that its wait is resumed with. */
   sent: unknown = undefined
   /** The bits below. */
   flags = 0
-  /** Counts the waits of blocking calls: what ends an earlier one does not end this. */
+  /** Counts the waits of blocking calls: the waker of an earlier wait does not end this one. */
   waits = 0
   extras: TaskExtras | null = null
 
@@ -35,42 +35,44 @@ export const RUN_PARKED = 1
 export const RUN_TIMED = 2
 /** The event loop may have to turn for the wait to end. */
 export const RUN_WAKEABLE = 4
-/** It yields of its own will. */
+/** It yields of its own accord. */
 export const RUN_YIELDS = 8
-/** A waker on another thread claimed it while it changed its mind: it must switch once before it can end. */
+/**
+ * A waker on another thread claimed it while it cancelled its wait: it must switch once before it can end.
+ */
 export const RUN_CLAIMED = 16
 
-/** It has ended: nothing of it runs as this task any more. */
+/** It has ended: no code runs as this task any more. */
 export const RUN_OVER = 32
 
-/** What only some tasks have. */
+/** Fields that only some tasks need. */
 class TaskExtras {
-  /** The CPU that it is on, for an async function: its continuations run outside of any task. */
+  /** The CPU of an async function: its continuations run outside of any task. */
   on: KernelCpu | null = null
   /** The name of a function that only this CPU has. */
   localName: string | null = null
-  /** An async function: it waits for this. */
+  /** The promise that an async function waits for. */
   promise: PromiseLike<unknown> | null = null
   settled: { readonly threw: boolean; readonly value: unknown } | null = null
-  /** It sleeps until that promise settles, or a stretch of it can run. */
+  /** It sleeps until that promise settles, or until one of its stretches can run. */
   sleepsAsync = false
-  /** What follows its awaits. */
+  /** The code after its awaits. */
   stretches: Stretches | null = null
-  /** It has ended, and has still to say so. */
+  /** How it ended, until the job gets its outcome. */
   end: { readonly threw: boolean; readonly value: unknown } | null = null
-  /** What a kill has thrown into it. */
+  /** The error that a kill has thrown into it. */
   killedWith: unknown = undefined
   isKilled = false
   abort: AbortController | null = null
-  /** Enters the context that it came with. */
+  /** Enters the context that it inherited. */
   enter: EnterContext | null = null
   children: Set<ChildTask<any>> | null = null
   locals: Map<object, unknown> | null = null
-  /** What it waits at a futex as. */
+  /** The task as a waiter at futexes. */
   waiter: KernelTaskWaiter | null = null
 }
 
-/** The state that only some tasks have, made when it is needed. */
+/** The extras of a task, made at first use. */
 export function extrasOf(run: CpuTask): TaskExtras {
   return (run.extras ??= new TaskExtras())
 }

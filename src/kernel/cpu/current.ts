@@ -27,7 +27,7 @@ export interface CurrentTask {
   readonly parent: number | null
   /** The tasks that it has spawned and not joined. */
   readonly children: readonly ChildTask[]
-  /** Aborted when the task is killed: for what an async function calls. */
+  /** Aborted when the task is killed: for calls of an async function. */
   readonly signal: AbortSignal
 }
 
@@ -53,7 +53,7 @@ export function current(): CurrentTask {
   }
 }
 
-/** @internal What changes a task from its own CPU, whether or not it has ended. */
+/** @internal Changes a task from its own CPU, whether or not it has ended. */
 export interface TaskReference {
   /** False: it has ended. */
   setPriority(priority: TaskPriority): boolean
@@ -61,7 +61,7 @@ export interface TaskReference {
   readonly runTime: number
 }
 
-/** @internal The running task, for others of its CPU. */
+/** @internal A reference to the running task, for other tasks of its CPU. */
 export function currentHandle(): TaskReference {
   const { on, run } = taskHere('currentHandle()')
   const { view } = on
@@ -81,7 +81,7 @@ export function currentHandle(): TaskReference {
   }
 }
 
-/** Only this CPU runs the task, and runs this now: what the task is charged does not change meanwhile. */
+/** Only this CPU charges the task, and it runs this code now: the sum does not change meanwhile. */
 function runTimeHere(s: Scheduler, task: number): number {
   const { f64, i32 } = s
   const se = i32[task + TaskRecord.entity]
@@ -96,8 +96,8 @@ export function inTask(): boolean {
 
 /**
  * Starts a task from inside a task. A function that a module given to `kernel.import` exports may start on
- * any CPU, and its arguments travel there. Any other (a closure, a function of a module that only this one
- * imports) stays on this CPU, with its arguments as they are.
+ * any CPU, and its arguments travel there. Any other function (a closure, or one of a module that only
+ * this module imports) stays on this CPU, and its arguments are not copied.
  */
 export function spawn<A extends unknown[], R>(
   fn: (...args: A) => R,
@@ -166,13 +166,13 @@ export function spawn(
   return child
 }
 
-/** Ends the running task here, as if it had returned `value`: what it has in `finally` runs. */
+/** Ends the running task here, as if it had returned `value`. Its `finally` blocks run. */
 export function exit(value?: unknown): never {
   taskHere('exit()')
   throw new TaskExit(value)
 }
 
-/** A value that each task has of its own. */
+/** A value for each task. */
 export class TaskLocal<T> {
   readonly #initial: () => T
 

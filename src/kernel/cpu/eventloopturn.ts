@@ -1,6 +1,6 @@
 const setImmediate = (globalThis as { setImmediate?: (callback: () => void) => unknown }).setImmediate
 
-/** Resolves after the event loop has gone round once, with whatever it had to deliver. */
+/** Resolves after one turn of the event loop, when its callbacks have run. */
 export function turn(): Promise<void> {
   return new Promise(resolve => {
     if (setImmediate === undefined) setTimeout(resolve, 0)

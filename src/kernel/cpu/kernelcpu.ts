@@ -4,6 +4,7 @@ import { wakeAll } from '../../futex/core/queue.ts'
 import { isGenerator } from '../../coroutine/core/generators.ts'
 import { type Coroutine, coroutineOf } from '../../coroutine/core/coroutine.ts'
 import { CpuRunner } from '../../coroutine/core/cpurunner.ts'
+import { isThenable } from '../../coroutine/core/thenable.ts'
 import { addStackFloor } from '../../coroutine/core/uncaught.ts'
 import {
   type FaceUser,
@@ -16,7 +17,7 @@ import {
 import { TIMED_OUT } from '../../coroutine/core/runner.ts'
 import type { Cpu } from '../../machine/core/machine.ts'
 import { bindTask } from '../../sched/balance/affinity.ts'
-import { AWAITS, CONTINUES } from '../../sched/core/cpuloop.ts'
+import { CONTINUES } from '../../sched/core/cpuloop.ts'
 import { Entity, POLICY_BOUND } from '../../sched/core/entity.ts'
 import { taskName } from '../../sched/core/taskname.ts'
 import type { Scheduler } from '../../sched/core/scheduler.ts'
@@ -34,17 +35,19 @@ import { wakeupTask } from '../../sched/core/wakeup.ts'
 import { switchTo } from '../../thread/context.ts'
 import type { AfterAwait, Runner, Waker } from '../../thread/runner.ts'
 import { asyncContext } from './asynccontext.ts'
+import { awaitResult, DRIVEN_TO_END, resumeAsync } from './asynctask.ts'
 import { killError } from '../join/cancel.ts'
 import { CpuMail } from './cpumail.ts'
 import { type CapturedContext, enterContext } from './context.ts'
 import { type Ending, finishJob } from '../join/finish.ts'
 import { type TaskFunction, taskFunction } from '../spawn/functions.ts'
-import { JOB_ARGS_MAILED, JOB_ASYNC, Job, LOCAL_FUNCTION, NOT_KILLED } from '../spawn/job.ts'
+import { Job, LOCAL_FUNCTION, NOT_KILLED } from '../spawn/job.ts'
 import { JobCode } from '../spawn/jobcode.ts'
-import type { MailedArgs } from './mail.ts'
+import { JobArguments } from './jobarguments.ts'
 import { beginsJob } from './mailwords.ts'
 import { here } from './here.ts'
 import { Stretches } from './stretches.ts'
+import { CpuTaskWaker, Raised, timeOnly } from './taskwaker.ts'
 import {
   RUN_CLAIMED,
   RUN_YIELDS,
@@ -58,29 +61,18 @@ import {
 import type { CpuBoot } from '../boot/layout.ts'
 import type { KernelView } from '../boot/view.ts'
 
-/** Below a function that runs in one go there is only this. */
+/** In a stack trace, the frames from this one outwards do not belong to a function that runs in one go. */
 addStackFloor('KernelCpu.call')
 
 /**
- * What a simulated CPU is charged for the stretch between two safepoints, and for a function that has none.
+ * A simulated CPU is charged so much for a stretch between two safepoints, and for a function without any.
  */
 const STRETCH_MS = 0.001
 const ONE_GO_MS = 0.01
 
 /**
- * After so many stretches an async task gives its CPU back: the event loop must turn, and the clock be read.
- */
-const STRETCHES_MAX = 16
-
-/** `drive`: the coroutine has finished. No reason of src/sched for a stop. */
-const DRIVEN_TO_END = -1
-
-const nobodyWakes: Waker = { wake: () => {}, fail: () => {} }
-
-/**
- * A CPU of the kernel, as its own thread sees it: it turns kernel tasks into running code. A task that is
- * resumed for the first time has a job and nothing else; one that has stopped has a `CpuTask` here, under its
- * slot.
+ * A CPU of the kernel as its own thread sees it: it runs the code of tasks. A task that is resumed for the
+ * first time has only a job; one that has stopped has a `CpuTask` here, under its slot.
  */
 export class KernelCpu implements Runner {
   readonly cpu: Cpu
@@ -88,20 +80,21 @@ export class KernelCpu implements Runner {
   readonly s: Scheduler
   readonly code: JobCode
   readonly mail: CpuMail
-  /** The run of the task that runs now; null: none does, or it has needed none so far. */
+  private readonly args: JobArguments
+  /** The CPU task of the running task; null: none runs, or it has needed none so far. */
   run: CpuTask | null = null
-  /** The job of the task that runs now; 0: none does. */
+  /** The job of the running task; 0: none runs. */
   job = 0
   private task = 0
   private localName: string | null = null
-  /** The user of blocking calls while a task runs in one go. */
+  /** The caller of blocking calls while a task runs in one go. */
   private readonly plainCode: FaceUser = { kind: PLAIN, unrun: null }
   private readonly runs: (CpuTask | undefined)[] = []
   private readonly runner: CpuRunner
   private readonly life: number
-  /** Sleepers that a call was about to wake, and has not: its stack was full. */
+  /** Sleepers that a call could not wake because its stack was full. */
   private readonly wakeQueue: readonly number[]
-  /** This CPU is about to die of what it left half done. */
+  /** A task ended inside a section of the kernel: this CPU is about to die. */
   private isFaulty = false
 
   constructor(cpu: Cpu, view: KernelView, boot: CpuBoot) {
@@ -113,9 +106,10 @@ export class KernelCpu implements Runner {
     this.wakeQueue = view.futexes.context.wakeQueue
     this.code = new JobCode(view, boot)
     this.mail = new CpuMail(cpu, view.codec.published)
+    this.args = new JobArguments(view, cpu.id, this.mail, this.code)
   }
 
-  /** Runs a task until it stops; says why, as cpuLoop wants it. */
+  /** Runs a task until it stops. Returns the reason, for cpuLoop. */
   resume(task: number): number {
     const run = this.runs[this.view.i32[task + TaskRecord.slot]]
     const { runner, cpu } = here
@@ -125,7 +119,7 @@ export class KernelCpu implements Runner {
     try {
       if (run === undefined) return this.begin(task)
       this.run = run
-      return run.extras !== null && run.extras.promise !== null ? this.resumeAsync(run) : this.advance(run)
+      return run.extras !== null && run.extras.promise !== null ? resumeAsync(this, run) : this.advance(run)
     } finally {
       const isInside = this.s.thread.sections !== 0 && !this.isFaulty
       const who = isInside ? this.describeTask() : ''
@@ -137,12 +131,12 @@ export class KernelCpu implements Runner {
     }
   }
 
-  /** The CPU has died, and its event loop has not: that of a simulated machine. */
+  /** The CPU has died and its event loop has not: only on a simulated machine. */
   get isGone(): boolean {
     return this.cpu.lives !== this.life
   }
 
-  /** The run of the task that runs now, made if it has none: a function in one go seldom needs it. */
+  /** The CPU task of the running task, made at first use: a function that runs in one go seldom needs it. */
   currentRun(): CpuTask {
     assert(this.job !== 0, 'a task is running')
     return (this.run ??= this.addRun(this.job, this.task))
@@ -155,7 +149,7 @@ export class KernelCpu implements Runner {
     this.throwIfKilled(run)
     run.flags |= RUN_PARKED | (ms === Infinity ? 0 : RUN_TIMED) | (wakeable ? RUN_WAKEABLE : 0)
     const wait = ++run.waits
-    const waker = wakeable ? new RunWaker(this, run, wait) : nobodyWakes
+    const waker = wakeable ? new CpuTaskWaker(this, run, wait) : timeOnly
     if (wakeable) this.beginOutside()
     if (!beginSleep(this.s, run.task, INTERRUPTIBLE, ms)) {
       this.endPark(run)
@@ -178,10 +172,10 @@ export class KernelCpu implements Runner {
     this.currentRun().flags |= RUN_YIELDS
   }
 
-  /** Nobody listens to a task of the kernel: who spawned it is on another thread. */
+  /** A task of the kernel has no listener for progress: its spawner is on another thread. */
   progress(): void {}
 
-  /** Ends a wait of a run, from this thread: another of its tasks, or a callback of its event loop. */
+  /** Ends a wait of a task. Called on this thread: by another task, or by a callback of the event loop. */
   wake(run: CpuTask, wait: number, value: unknown, raises: boolean): void {
     if (this.isGone || run.waits !== wait || (run.flags & RUN_PARKED) === 0) return
     if (!wakeupTask(this.s, run.task)) return
@@ -190,7 +184,7 @@ export class KernelCpu implements Runner {
     this.kickSelf()
   }
 
-  /** What people call a task: the name that it was spawned with, or its function's. */
+  /** The name that the task was spawned with, or the name of its function. */
   nameOf(run: CpuTask): string {
     const { i32 } = this.view
     const task = i32[run.job + Job.task]
@@ -206,30 +200,31 @@ export class KernelCpu implements Runner {
     return `task ${this.nameOf(this.currentRun())} on CPU ${this.cpu.id}`
   }
 
-  /** What the task would see of a kill that nobody has delivered yet: thrown here. */
+  /** Throws the error of a kill that is pending. */
   throwIfKilled(run: CpuTask): void {
     if (this.takeKill(run)) throw run.extras?.killedWith
   }
 
-  /** The task is bound to this CPU from its first stop on: its coroutine is in this heap. */
-  private bind(task: number): void {
+  /** Binds the task to this CPU: from its first stop on, its coroutine is in this heap. */
+  bind(task: number): void {
     const { i32 } = this.view
     if ((i32[i32[task + TaskRecord.entity] + Entity.policy] & POLICY_BOUND) === 0) bindTask(this.s, task)
   }
 
   /**
-   * This CPU gives the job its outcome from here on, also if it dies: before it begins the task, and before
-   * it ends one that never began. In this order: who recovers a dead CPU takes a bound task for one of that
-   * CPU's, which ends with it. True: messages for the task wait.
+   * From here on the outcome of the job depends on this CPU, also if it dies. Called before the CPU begins
+   * the task, and before it ends a task that never began. A task that is bound is lost with its CPU, so the
+   * order matters: first the job names this CPU, then the task is bound. Returns whether messages for the
+   * task wait. Without the binding:
    *
-   *   CPU 0                                   who recovers it              CPU 1
-   *   -----                                   ---------------              -----
+   *   CPU 0                                   recovering thread            CPU 1
+   *   -----                                   -----------------            -----
    *   the task was killed before its start:
-   *   job and task part; dies
+   *   separates job and task; dies
    *                                           the job is KILLED; the task
    *                                           is not bound: queues it
-   *                                                                        runs a task that has no job: an invariant fails,
-   *                                                                        and the CPU dies of it, and the next, for ever
+   *                                                                        runs a task without a job: an invariant fails,
+   *                                                                        and the CPU dies, and so do all that follow
    */
   private claim(task: number, job: number): boolean {
     const mailWaits = beginsJob(this.view.i32, job, this.cpu.id)
@@ -237,7 +232,7 @@ export class KernelCpu implements Runner {
     return mailWaits
   }
 
-  private begin(task: number): number {
+  begin(task: number): number {
     const { i32, f64 } = this.view
     const { job } = this
     assert(i32[job + Job.task] === task, 'a job and its task know each other')
@@ -245,12 +240,12 @@ export class KernelCpu implements Runner {
       this.claim(task, job)
       return this.finish({ threw: true, value: undefined, isKill: true })
     }
-    // A thread that joined late asks for what was lent before.
+    // A thread that joined late asks for objects that were published before.
     if (this.view.codec.published.isAsked) this.view.codec.published.serve()
     const fn = this.code.functionOf(job)
     if (fn === undefined) return this.loadFirst(task, job)
-    const missing = this.missingFor(job) ?? this.mailedArgs(job)
-    if (missing !== null) return this.awaitResult(this.currentRun(), missing)
+    const missing = this.args.missing(job)
+    if (missing !== null) return awaitResult(this, this.currentRun(), missing)
     if (this.claim(task, job)) this.mail.send({ kind: 'began', task: i32[job + Job.number] })
     i32[job + Job.starts]++
     if (i32[job + Job.starts] === 1) f64[(job + Job.began) >> 1] = this.s.clock
@@ -259,28 +254,14 @@ export class KernelCpu implements Runner {
     try {
       if (i32[job + Job.context] !== 0) this.openContext(job)
       if (fn.onBehalfOf !== undefined) this.standInFor(fn.onBehalfOf)
-      args = this.argumentsOf(job)
+      args = this.args.take(job)
     } catch (error) {
       return this.finish({ threw: true, value: error })
     }
     return fn.neverSuspends ? this.runInOneGo(fn, args) : this.start(fn, args)
   }
 
-  /** In a browser, what the job refers to may be on its way. */
-  private missingFor(job: number): Promise<unknown> | null {
-    const { codec, i32 } = this.view
-    return codec.missing(i32[job + Job.args]) ?? codec.missing(i32[job + Job.context])
-  }
-
-  /** Arguments that come as a message: a promise while they are on their way. */
-  private mailedArgs(job: number): Promise<unknown> | null {
-    const { codec, i32 } = this.view
-    if ((i32[job + Job.control] & JOB_ARGS_MAILED) === 0) return null
-    const { id, cpu } = codec.decode(i32[job + Job.args]) as MailedArgs
-    return cpu === this.cpu.id ? this.mail.missing(id) : null
-  }
-
-  /** What whoever spawned the task gave it along: every stretch of the task runs in it. The job keeps it. */
+  /** The context that the task inherits from its spawner: every stretch runs in it. The job keeps it. */
   private openContext(job: number): void {
     const { codec, i32 } = this.view
     extrasOf(this.currentRun()).enter = enterContext(codec.decode(i32[job + Job.context]) as CapturedContext)
@@ -294,7 +275,7 @@ export class KernelCpu implements Runner {
     own.abort = theirs.abort ??= new AbortController()
   }
 
-  /** A CPU that came later has not loaded every module: the task waits until it has. */
+  /** A CPU that started later has not loaded every module: the task waits until it is loaded. */
   private loadFirst(task: number, job: number): number {
     const { i32 } = this.view
     const isLoaded = this.run !== null && this.run.extras?.settled?.threw === false
@@ -306,16 +287,7 @@ export class KernelCpu implements Runner {
     }
     const run = this.currentRun()
     assert(run.task === task, 'the task that loads is the one that runs')
-    return this.awaitResult(run, load)
-  }
-
-  private argumentsOf(job: number): readonly unknown[] {
-    const args = this.code.takeArguments(job)
-    if ((this.view.i32[job + Job.control] & JOB_ARGS_MAILED) === 0) return args
-    const { id, cpu } = args as unknown as MailedArgs
-    if (cpu !== this.cpu.id)
-      throw new Error(`CPU ${cpu} died, and with it the objects that were transferred to the task`)
-    return this.mail.takeArgs(id)
+    return awaitResult(this, run, load)
   }
 
   private runInOneGo(fn: TaskFunction, args: readonly unknown[]): number {
@@ -338,7 +310,7 @@ export class KernelCpu implements Runner {
       return this.finish({ threw: true, value: forgotten })
     }
     if (this.cpu.stepwise) this.cpu.charge(ONE_GO_MS)
-    if (isThenable(value)) return this.awaitResult(this.currentRun(), value)
+    if (isThenable(value)) return awaitResult(this, this.currentRun(), value)
     if (isGenerator(value))
       return this.start(
         taskFunction(fn.name, () => value),
@@ -373,8 +345,8 @@ export class KernelCpu implements Runner {
     return why === DRIVEN_TO_END ? this.ended(run, coroutine.state === 'threw', coroutine.result) : why
   }
 
-  /** Runs a coroutine of the task until it stops, ends (DRIVEN_TO_END), or must be left. */
-  private drive(run: CpuTask, coroutine: Coroutine): number {
+  /** Runs a coroutine of the task until it stops or ends (DRIVEN_TO_END). */
+  drive(run: CpuTask, coroutine: Coroutine): number {
     let sent = run.sent
     run.sent = undefined
     let raising = false
@@ -388,8 +360,8 @@ export class KernelCpu implements Runner {
       }
     }
     for (;;) {
-      // A stretch after an await begins before a kill is thrown into it: its function stands at the await,
-      // and must see it.
+      // A stretch after an await begins before a kill is thrown into it: its function waits at the await, and
+      // must receive the error there.
       if ((coroutine === run.coroutine || coroutine.state !== 'ready') && this.takeKill(run)) {
         sent = run.extras?.killedWith
         raising = true
@@ -416,109 +388,18 @@ export class KernelCpu implements Runner {
   }
 
   private ended(run: CpuTask, threw: boolean, value: unknown): number {
-    if (!threw && isThenable(value)) return this.awaitResult(run, value)
+    if (!threw && isThenable(value)) return awaitResult(this, run, value)
     return this.finish({ threw, value })
   }
 
-  /** The task waits for a promise outside of its own code: it is async, or its module is not loaded yet. */
-  private awaitResult(run: CpuTask, promise: PromiseLike<unknown>): number {
-    const rare = extrasOf(run)
-    rare.promise = promise
-    rare.settled = null
-    this.bind(run.task)
-    this.beginOutside()
-    Atomics.or(this.view.i32, run.job + Job.control, JOB_ASYNC)
-    const settle = (threw: boolean, value: unknown): void => {
-      if (this.isGone || rare.promise !== promise) return
-      rare.settled = { threw, value }
-      this.wakeFromAwait(run)
-    }
-    promise.then(
-      value => settle(false, value),
-      error => settle(true, error),
-    )
-    return this.awaitMicrotasks(run)
-  }
-
-  /** What follows an await is often a few microtasks away: then the task need not sleep for it. */
-  private awaitMicrotasks(run: CpuTask): number {
-    const stretches = run.extras?.stretches ?? null
-    return stretches === null || this.cpu.stepwise ? this.sleepAsync(run) : AWAITS
-  }
-
-  /**
-   * Asleep until the promise is settled. A kill cannot be thrown into an `await`: the task's signal is
-   * aborted.
-   */
-  private sleepAsync(run: CpuTask): number {
-    while (!beginSleep(this.s, run.task, INTERRUPTIBLE)) {
-      if (!this.takeKill(run)) takePending(this.view.i32, run.task)
-    }
-    extrasOf(run).sleepsAsync = true
-    return SWITCH_SLEEPS
-  }
-
-  private resumeAsync(run: CpuTask): number {
-    const rare = extrasOf(run)
-    if (rare.sleepsAsync) {
-      rare.sleepsAsync = false
-      endSleep(this.s, run.task)
-    }
-    const { stretches } = rare
-    if (stretches !== null && stretches.isReady) {
-      const why = this.runStretches(run, stretches)
-      if (why !== DRIVEN_TO_END) return why
-      if (rare.settled === null) return this.awaitMicrotasks(run)
-    }
-    this.takeKill(run)
-    const { settled } = rare
-    if (settled === null) return this.sleepAsync(run)
-    rare.promise = null
-    this.endOutside()
-    stretches?.release()
-    // It was the module that was waited for, or what the arguments refer to: now it can begin.
-    if (run.coroutine === null && this.view.i32[run.job + Job.cpu] === 0 && !settled.threw)
-      return this.begin(run.task)
-    return this.finish(settled)
-  }
-
-  // What follows the awaits of an async function, as a coroutine of its task (stretches.ts).
+  // The code after the awaits of an async function, as coroutines of its task (stretches.ts).
 
   afterAwait(): AfterAwait {
     const run = this.currentRun()
     return (extrasOf(run).stretches ??= new Stretches(this, run))
   }
 
-  /** Whether the task has nothing to run but what follows its awaits. */
-  takesStretches(run: CpuTask): boolean {
-    return run.extras !== null && run.extras.promise !== null && run.extras.settled === null
-  }
-
-  wakeFromAwait(run: CpuTask): void {
-    if (run.extras?.sleepsAsync !== true) return
-    wakeupTask(this.s, run.task)
-    this.kickSelf()
-  }
-
-  /** Runs what is ready until the task must give its CPU back. DRIVEN_TO_END: nothing is ready any more. */
-  private runStretches(run: CpuTask, stretches: Stretches): number {
-    for (;;) {
-      if (this.cpu.needResched || stretches.inARow >= STRETCHES_MAX) {
-        stretches.inARow = 0
-        return SWITCH_PREEMPTED
-      }
-      stretches.inARow++
-      const why = this.drive(run, stretches.begin())
-      if (why !== DRIVEN_TO_END) {
-        if (why === SWITCH_SLEEPS) stretches.release()
-        return why
-      }
-      stretches.end()
-      if (!stretches.isReady) return DRIVEN_TO_END
-    }
-  }
-
-  private finish(ending: Ending): number {
+  finish(ending: Ending): number {
     const { run } = this
     if (this.s.thread.sections !== 0) {
       this.isFaulty = true
@@ -543,8 +424,8 @@ export class KernelCpu implements Runner {
     return (Atomics.load(this.view.i32, task + TaskRecord.pending) & PENDING_KILL) !== 0
   }
 
-  /** Takes a kill that has been asked for, once; `killedWith` is what the task shall see. */
-  private takeKill(run: CpuTask): boolean {
+  /** Takes a pending kill, once; `killedWith` is the error for the task. */
+  takeKill(run: CpuTask): boolean {
     if (!this.isKillPending(run.task)) return false
     takePending(this.view.i32, run.task)
     const rare = extrasOf(run)
@@ -568,53 +449,18 @@ export class KernelCpu implements Runner {
     run.flags &= ~(RUN_PARKED | RUN_TIMED | RUN_WAKEABLE)
   }
 
-  /** A task waits for something that the event loop brings: it must turn, now and then. */
-  private beginOutside(): void {
+  /** A task waits for something that the event loop delivers: the loop must turn now and then. */
+  beginOutside(): void {
     if (this.cpu.outstanding++ === 0) this.s.turnAt = this.s.clock + this.s.slice
   }
 
-  private endOutside(): void {
-    assert(this.cpu.outstanding > 0, 'what is awaited was counted')
+  endOutside(): void {
+    assert(this.cpu.outstanding > 0, 'a wait for the event loop was counted')
     if (--this.cpu.outstanding === 0) this.s.turnAt = Infinity
   }
 
-  /** This CPU is asleep while its event loop turns, and nobody kicks the CPU that it is. */
+  /** While its event loop turns, this CPU is asleep: a wakeup on its own thread must kick it. */
   kickSelf(): void {
     if (this.job === 0) this.cpu.kick(this.cpu.id)
   }
-}
-
-class RunWaker implements Waker {
-  private readonly on: KernelCpu
-  private readonly run: CpuTask
-  private readonly wait: number
-
-  constructor(on: KernelCpu, run: CpuTask, wait: number) {
-    this.on = on
-    this.run = run
-    this.wait = wait
-  }
-
-  wake(value?: unknown): void {
-    this.on.wake(this.run, this.wait, value, false)
-  }
-
-  fail(error: unknown): void {
-    this.on.wake(this.run, this.wait, error, true)
-  }
-}
-
-/** What a wait ends with, when it ends by a throw. */
-class Raised {
-  readonly error: unknown
-
-  constructor(error: unknown) {
-    this.error = error
-  }
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return (
-    typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
-  )
 }

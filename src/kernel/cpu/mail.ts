@@ -5,20 +5,20 @@ import type { Task } from '../join/task.ts'
 import type { KernelView } from '../boot/view.ts'
 
 /**
- * What travels as a message beside shared memory (src/machine/core/mail.ts): messages between a task and the
- * thread that spawned it, and arguments and results with objects that only `postMessage` moves, such as ports
- * and streams.
+ * Mail: what travels as messages and not in shared memory (src/machine/core/mail.ts). These are messages
+ * between a task and the booting thread, and arguments and results with objects that only `postMessage`
+ * moves, such as ports and streams.
  *
- * A message for a task goes to the CPU that runs it. A task that has not started runs nowhere yet: its
- * messages wait with the booting thread, and its CPU asks for them when it begins the task.
+ * A message for a task goes to the CPU that runs it. The messages of a task that has not begun wait on the
+ * booting thread, and its CPU asks for them when it begins the task.
  *
  *   booting thread                           CPU
  *   --------------                           ---
  *   (A) or(control, JOB_HAS_MAIL)              (C) cpu = its own number + 1: the task has begun
  *   (B) cpu is not 0: sends them there       (D) control has JOB_HAS_MAIL: asks for them
  *
- * (A) before (B) and (C) before (D): whichever way they fall together, one sees the other. Where both do, the
- * first to take the messages off the list sends them.
+ * (A) before (B) and (C) before (D): at least one side sees the other. If both do, the first to take the
+ * messages off the list sends them.
  */
 export type ToCpu =
   | { readonly kind: 'args'; readonly id: number; readonly args: readonly unknown[] }
@@ -30,10 +30,10 @@ export type ToBooter =
   | { readonly kind: 'began'; readonly task: number }
   | { readonly kind: 'result'; readonly task: number; readonly value: unknown }
   | { readonly kind: 'message'; readonly task: number; readonly value: unknown }
-  /** The task has ended: no message of it comes after this one. */
+  /** The task has ended: this is its last message. */
   | { readonly kind: 'end'; readonly task: number }
 
-/** What the arena holds of arguments that come as a message. */
+/** What the job holds in place of arguments that travel as a message. */
 export interface MailedArgs {
   readonly id: number
   /** The CPU that they were sent to. */
@@ -45,17 +45,17 @@ interface Letter {
   readonly transfer: readonly object[]
 }
 
-/** The booting thread's end. */
+/** The booting thread's end of the mail. */
 export class BooterMail {
   private readonly view: KernelView
   private readonly machine: KernelMachine
   private readonly tasks = new Map<number, Task<any>>()
   private readonly waiting = new Map<number, Letter[]>()
-  /** Results that have come before, or after, their jobs. */
+  /** Results that have arrived, before or after the outcomes of their jobs. */
   private readonly results = new Map<number, { readonly value: unknown } | { readonly error: unknown }>()
-  /** Tasks that had posted messages, of which all have come. */
+  /** Tasks that had posted messages, all of which have arrived. */
   private readonly ended = new Set<number>()
-  /** Tasks whose arguments were sent to a CPU, by that CPU. */
+  /** By CPU: the tasks whose arguments were sent there. */
   private readonly sentTo = new Map<number, Set<Task<any>>>()
   private nextArgs = 1
 
@@ -65,8 +65,8 @@ export class BooterMail {
   }
 
   /**
-   * Sends arguments to a CPU that the task will run on. Returns what they are called there. Throws what
-   * `postMessage` throws.
+   * Sends arguments to the CPU that the task will run on. Returns their id there. Throws what `postMessage`
+   * throws.
    */
   sendArgs(cpu: number, args: readonly unknown[], transfer: readonly object[]): number {
     const id = this.nextArgs++
@@ -76,8 +76,8 @@ export class BooterMail {
   }
 
   /**
-   * Sends what a payload refers to to a CPU that is coming: it may not have joined the threads that it was
-   * published to, and this thread may block before the CPU can ask for it.
+   * Sends the objects that a payload refers to to a CPU that is starting: it may not be among the threads
+   * that they were published to, and this thread may block before the CPU can ask for them.
    */
   sendLent(cpu: number, lent: readonly { readonly id: number; readonly object: object }[]): void {
     for (const { id, object } of lent) {
@@ -86,13 +86,13 @@ export class BooterMail {
     }
   }
 
-  /** The task of these arguments was not made after all. */
+  /** The task for these arguments could not be made. */
   dropArgs(cpu: number, id: number): void {
     const message: ToCpu = { kind: 'drop', id }
     this.machine.post?.(cpu, message)
   }
 
-  /** The task's arguments are on that CPU alone. */
+  /** The arguments of the task are on this CPU only. */
   sent(task: Task<any>, cpu: number): void {
     const tasks = this.sentTo.get(cpu) ?? new Set()
     this.sentTo.set(cpu, tasks.add(task))
@@ -104,7 +104,7 @@ export class BooterMail {
     const { i32 } = this.view
     const { job } = task
     if (job === 0 || Atomics.load(i32, job + Job.outcome) !== OUTCOME_PENDING) return false
-    // A copy now, as postMessage makes one: what the caller changes afterwards is not sent.
+    // Copied now, as postMessage does: later changes by the caller are not sent.
     const letter: Letter =
       Atomics.load(i32, job + Job.cpu) === 0
         ? { value: structuredClone(value, { transfer: [...transfer] as never }), transfer: [] }
@@ -117,7 +117,7 @@ export class BooterMail {
     return true
   }
 
-  /** The task's messages are heard from here on. */
+  /** From here on the handle delivers the messages of its task. */
   listen(task: Task<any>): void {
     if (this.tasks.has(task.id)) return
     this.tasks.set(task.id, task)
@@ -127,7 +127,7 @@ export class BooterMail {
     })
   }
 
-  /** What a CPU has sent. */
+  /** A CPU has sent this. */
   receive(message: ToBooter): void {
     if (message.kind === 'result') {
       this.results.set(message.task, { value: message.value })
@@ -144,7 +144,7 @@ export class BooterMail {
     else task.emit('message', message.value)
   }
 
-  /** No message of the task comes any more. */
+  /** No more messages of the task will arrive. */
   heardAll(task: number): void {
     this.ended.add(task)
     this.view.completions.interrupt()
@@ -154,7 +154,7 @@ export class BooterMail {
     return this.ended.has(task)
   }
 
-  /** The end of the task has been told. */
+  /** The outcome of the task has been delivered. */
   forget(task: number): void {
     this.ended.delete(task)
   }
@@ -163,30 +163,32 @@ export class BooterMail {
     return this.results.has(task)
   }
 
-  /** Gives the result that was sent, or throws why it never comes. */
+  /** Returns the result that was sent, or throws the reason why it will not arrive. */
   takeResult(task: number): unknown {
     const result = this.results.get(task)
     this.results.delete(task)
-    if (result === undefined) throw new Error('the result of a task has not come')
+    if (result === undefined) throw new Error('the result of the task has not arrived')
     if ('error' in result) throw result.error
     return result.value
   }
 
-  /** A CPU has died. What it had been sent is gone with it, and what it had not sent never comes. */
+  /** A CPU has died. Messages that were sent to it are lost, and nothing more arrives from it. */
   died(cpu: number): void {
     for (const task of this.sentTo.get(cpu) ?? []) {
-      task.kill(new Error(`CPU ${cpu} died, and with it the objects that were transferred to the task`))
+      task.kill(
+        new Error(`CPU ${cpu} died, and the objects that were transferred to the task were lost with it`),
+      )
     }
     this.sentTo.delete(cpu)
   }
 
-  /** The result of a job never comes: its CPU died before it was sent. */
+  /** The result of a job will not arrive: its CPU died before it was sent. */
   loseResult(task: number): void {
     const error = new Error('the CPU of the task died before the result was sent')
     if (!this.results.has(task)) this.results.set(task, { error })
   }
 
-  /** `cpu` is the one that has begun the task, plus 1; 0: none has. */
+  /** `cpu`: the CPU that has begun the task, plus 1; 0: not begun. */
   private flush(task: Task<any>, cpu: number): void {
     if (task.job === 0 || cpu === 0) return
     const letters = this.waiting.get(task.id) ?? []

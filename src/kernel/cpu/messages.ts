@@ -5,9 +5,8 @@ import { taskHere } from './current.ts'
 import { JOB_BOOTER, Job, JOB_POSTED } from '../spawn/job.ts'
 
 /**
- * Sends a message from a task to the thread that booted the kernel and spawned the task:
- * `task.on('message', listener)` hears it there. Copied as `postMessage` does; `transfer` lists what is moved
- * instead.
+ * Sends a message from a task to the booting thread, which spawned the task: `task.on('message', listener)`
+ * receives it there. The value is copied, as by `postMessage`; objects in `transfer` are moved.
  */
 export function post(value: unknown, transfer: readonly object[] = []): void {
   const { on, run } = taskHere('post()')

@@ -9,28 +9,28 @@ import { here } from './here.ts'
 
 /**
  * Sleep channels: a task sleeps on a number, and a wakeup of that number wakes the tasks that sleep on it,
- * best priority first, then first come. The program chooses what the number means. To the scheduler, channel 0
+ * by priority, then by age. The program chooses what the number means. To the scheduler, channel 0
  * means none.
  *
  * With a mutex that guards the condition no wakeup is lost (sched/core/sleep.ts). Without one, a wakeup that
  * comes before the sleep is lost, and the caller must allow for that.
  */
 export interface SleepOnOptions {
-  /** Milliseconds; then the sleep ends, and the call says false. */
+  /** Milliseconds; then the sleep ends, and the call returns false. */
   readonly timeout?: number | undefined
   /** A mutex that the task holds: unlocked while it sleeps, locked again before the call returns. */
   readonly mutex?: SleepMutex | undefined
 }
 
-/** A `Mutex`, as far as a sleep needs it. */
+/** The part of a `Mutex` that a sleep needs. */
 export interface SleepMutex {
   lock(): unknown
   unlock(): void
 }
 
 /**
- * Sleeps until a `wakeupOn` of this channel. True: it was woken; look at the condition again, another task
- * may have come first. False: the time was over.
+ * Sleeps until a `wakeupOn` of this channel. True: it was woken; check the condition again, because another
+ * task may have been first. False: the time is over.
  */
 export const sleepOn: (
   channel: number,
@@ -64,8 +64,8 @@ export const sleepOn: (
 resumable(sleepOnChannel)
 
 /**
- * Wakes the tasks that sleep on the channel, at most `limit`; how many. From a task, or from the thread that
- * booted the kernel.
+ * Wakes the tasks that sleep on the channel, at most `limit`. Returns how many. From a task, or from the
+ * booting thread.
  */
 export function wakeupOn(channel: number, limit: number = Infinity): number {
   const at = channelOf('wakeupOn', channel)

@@ -6,34 +6,34 @@ import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import { currentContext } from './asynccontext.ts'
 import type { EnterContext } from './context.ts'
 import { JOB_DETACHED, JOB_LOCAL, LOCAL_FUNCTION } from '../spawn/job.ts'
+import { takesStretches, wakeFromAwait } from './asynctask.ts'
 import type { KernelCpu } from './kernelcpu.ts'
 import { disownJob } from '../join/outcome.ts'
 import { type JobSpec, spawnJob } from '../spawn/spawn.ts'
 import { RUN_OVER, type CpuTask } from './cputask.ts'
 
 /**
- * What follows the awaits of an async task. The event loop brings each stretch when its promise has settled;
- * the task runs them one after the other, in its own turns: they are preempted, charged to the task, and may
- * block.
+ * The code after each `await` of an async task, in stretches. A stretch arrives from the event loop when its
+ * promise has settled. The task runs the stretches one after the other, in its own turns: they are preempted,
+ * charged to the task, and may block.
  *
  *   the task                                        | a stretch that arrives
  *   ------------------------------------------------+-----------------------------------------------------------
  *   [1] sleeps until its promise settles            | is queued, and the task is woken
  *   [2] keeps its CPU while a few microtasks run    | is queued, and found after those
  *   [3] is preempted inside another stretch         | is queued
- *   [4] blocks inside another stretch, or still     | gets a task of its own on this CPU: what blocks may wait for it
- *       runs what comes before its first await      |
+ *   [4] blocks inside another stretch, or still     | gets its own task on this CPU: the blocked stretch may wait for it
+ *       runs the code before its first await        |
  *   [5] has ended                                   | runs in the event loop
  *
- * A stretch that blocks leaves those that are queued behind it to tasks of their own, for the same reason as
- * in [4].
+ * When a stretch blocks, those that are queued behind it get their own tasks, for the same reason as in [4].
  */
 export class Stretches implements AfterAwait {
   /** The stretch that has begun and not ended. */
   current: Coroutine | null = null
-  /** What the current stretch runs in: the asynchronous context of its `await`. */
+  /** Enters the asynchronous context of the current stretch: that of its `await`. */
   enter: EnterContext | null = null
-  /** How many have run since the task last gave its CPU back. */
+  /** How many have run since the task last yielded its CPU. */
   inARow = 0
   private readonly on: KernelCpu
   private readonly run: CpuTask
@@ -51,15 +51,15 @@ export class Stretches implements AfterAwait {
   goOn(stretch: Stretch): boolean {
     if ((this.run.flags & RUN_OVER) !== 0 || this.on.isGone) return false
     const enter = currentContext()
-    if (!this.on.takesStretches(this.run) || this.current?.state === 'suspended') {
+    if (!takesStretches(this.run) || this.current?.state === 'suspended') {
       return spawnStretch(this.on, this.run, stretch, enter)
     }
     this.queue.push({ stretch, enter })
-    this.on.wakeFromAwait(this.run)
+    wakeFromAwait(this.on, this.run)
     return true
   }
 
-  /** The stretch to run now: the current one, or the first of the queue. One of them is there. */
+  /** The stretch to run now: the current one, or else the first of the queue, which is not empty. */
   begin(): Coroutine {
     if (this.current !== null) return this.current
     const { stretch, enter } = this.queue.shift()!
@@ -68,13 +68,13 @@ export class Stretches implements AfterAwait {
     return this.current
   }
 
-  /** The current stretch has come to its next `await`, or to its function's end. */
+  /** The current stretch has reached its next `await`, or the end of its function. */
   end(): void {
     this.current = null
     this.enter = null
   }
 
-  /** Gives what is queued to tasks of their own; to the event loop, where that is not possible. */
+  /** Gives each queued stretch its own task, or runs it in the event loop where there is no room. */
   release(): void {
     for (const { stretch, enter } of this.queue.splice(0)) {
       if ((this.run.flags & RUN_OVER) === 0 && spawnStretch(this.on, this.run, stretch, enter)) continue
@@ -84,7 +84,7 @@ export class Stretches implements AfterAwait {
   }
 }
 
-/** A task on this CPU that runs one stretch of another task. False: there is no room for it. */
+/** Makes a task on this CPU that runs one stretch of another task. False: there is no room for it. */
 function spawnStretch(on: KernelCpu, run: CpuTask, stretch: Stretch, enter: EnterContext | null): boolean {
   const { view } = on
   const { i32 } = view

@@ -5,16 +5,17 @@ import { extrasOf, type CpuTask } from './cputask.ts'
 import { here } from './here.ts'
 
 /**
- * A task of the kernel as a futex waiter. A kill that is due is thrown where it would begin to wait. The
- * wakeup of a kill may come after the kill:
+ * A task of the kernel as a futex waiter. A pending kill is thrown where the task would begin to wait. The
+ * wakeup of a kill may come after the kill was thrown:
  *
  *   killer                                     task
- *   (A) notes the kill
- *                                              is thrown it; its `finally` waits for a lock
+ *   ------                                     ----
+ *   (A) marks the kill as pending
+ *                                              throws it; a `finally` block waits for a lock
  *   (B) wakes the task: the reason is KILLED
- *                                              (C) the kill is not due any more: it goes on waiting
+ *                                              (C) the kill was thrown before: waits on
  *
- * Broken, at (C): the wait for the lock ends with EINTR, and an error of that takes the place of the kill.
+ * Without (C) the wait for the lock would end with EINTR, and that error would replace the kill.
  */
 export class KernelTaskWaiter extends SchedTaskWaiter {
   private readonly on: KernelCpu
@@ -33,7 +34,7 @@ export class KernelTaskWaiter extends SchedTaskWaiter {
     return false
   }
 
-  /** A kill that is due has been thrown before this is asked. */
+  /** A pending kill has been thrown before this call. */
   override endPark(): boolean {
     return super.endPark() && this.run.extras?.isKilled !== true // (C)
   }

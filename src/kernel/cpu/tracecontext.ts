@@ -6,10 +6,10 @@ export interface TraceContext {
 }
 
 const version00 = /^00-([\da-f]{32})-([\da-f]{16})-[\da-f]{2}$/
-/** A later version may have more after the flags: what is known of it is used. */
+/** A later version may have more fields after the flags: they are ignored. */
 const later = /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-[\da-f]{2}(-.*)?$/
 
-/** The header, if it is one that the standard allows; throws a TypeError else. */
+/** Returns the header if the standard allows it; else throws a TypeError. */
 export function formatTraceparent(traceparent: unknown): string {
   const text = typeof traceparent === 'string' ? traceparent.trim() : ''
   const match = version00.exec(text) ?? (text.startsWith('00') ? null : later.exec(text))

@@ -1,5 +1,5 @@
 /**
- * What the program gave each CPU as `workerData`, on a thread that is a CPU in a browser, or a simulated one.
+ * The option `workerData` of the kernel, on a CPU in a browser or a simulated CPU.
  */
 let given: unknown
 
@@ -8,7 +8,7 @@ interface Globals {
 }
 
 /**
- * The copy of the kernel's option `workerData` that this CPU has; undefined where there is none, and on the
+ * This CPU's copy of the kernel's option `workerData`; undefined if the option was not given, and on the
  * booting thread.
  */
 export function workerData<T = unknown>(): T {
@@ -20,7 +20,7 @@ export function workerData<T = unknown>(): T {
   return given as T
 }
 
-/** As a CPU starts. */
+/** Called when a CPU starts. */
 export function setWorkerData(data: unknown): void {
   given = data
 }
