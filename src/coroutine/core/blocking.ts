@@ -8,11 +8,11 @@ import { PREEMPTED, SUSPENDED } from './stops.ts'
 import { isThenable } from './thenable.ts'
 
 /**
- * The calls that block a coroutine. In a 'use task' function they are plain calls; in a generator they stand
- * behind `yield*`. Each is its own twin.
+ * The calls that block a coroutine. In a 'use task' function they are plain calls; in a generator they follow
+ * `yield*`. Each function is its own twin.
  */
 
-/** What a blocking call gives: the value itself in a 'use task' function, through `yield*` in a generator. */
+/** The result of a blocking call: the value itself in a 'use task' function, through `yield*` in a generator. */
 export type Blocking<T> = [T & Generator<number, T, unknown>] extends [never]
   ? Generator<number, T, unknown>
   : T & Generator<number, T, unknown>
@@ -74,11 +74,11 @@ function* suspending(
   }
 }
 
-/** Waits until someone wakes it: `register` gets the waker, and is called once the coroutine can be woken. */
+/** Waits until its waker is used. `register` receives the waker when the coroutine can be woken. */
 export const suspend: <T = unknown>(register?: (waker: Waker) => void, options?: WaitOptions) => Blocking<T> =
   blocking('suspend', suspendForm) as never
 
-/** The same inside of another blocking call. */
+/** The same inside another blocking call. */
 export function* suspendForm<T>(
   register?: (waker: Waker) => void,
   options: WaitOptions = {},
@@ -92,8 +92,7 @@ export function* suspendForm<T>(
 }
 
 /**
- * A sleep as one small object in place of two generators: of all waits it is the one that a program has a
- * hundred thousand of at once.
+ * A sleep as one small object instead of two generators: a program may have a hundred thousand sleepers.
  */
 class Sleep implements Iterator<number, void, unknown> {
   readonly #ms: number
@@ -148,17 +147,17 @@ function startSleep(ms: number, options?: Pick<WaitOptions, 'signal'>): Blocking
   return toRun('sleep', new Sleep(ms)) as unknown as Blocking<void>
 }
 
-/** Waits for `ms` milliseconds; others run meanwhile. */
+/** Waits for `ms` milliseconds; other coroutines run meanwhile. */
 export const sleep: (ms: number, options?: Pick<WaitOptions, 'signal'>) => Blocking<void> =
   /* @__PURE__ */ named('sleep', startSleep, twinOf(sleeping)!)
 
-/** Waits for a promise, and gives its value or throws its error: what `await` is in an async function. */
+/** Waits for a promise, and returns its value or throws its error, as `await` does in an async function. */
 export const wait: <T>(promise: PromiseLike<T> | T, options?: WaitOptions) => Blocking<T> = blocking(
   'wait',
   waitForm,
 ) as never
 
-/** The same inside of another blocking call. */
+/** The same inside another blocking call. */
 export function* waitForm<T>(
   promise: PromiseLike<T> | T,
   options: WaitOptions = {},
@@ -177,16 +176,15 @@ export function* waitForm<T>(
   return value as T
 }
 
-/** Lets others of the same priority run, and goes on after them. */
+/** Lets other coroutines of the same priority run, and continues after them. */
 export const yieldNow: () => Blocking<void> = blocking('yieldNow', function* () {
   currentRunner('yieldNow()').giveWay?.()
   yield PREEMPTED
 })
 
 /**
- * Tells how far the running coroutine is. Its `onProgress` sees the last value of each slice, between slices:
- * telling it a million times costs a million stores. Outside of a coroutine nobody listens, and nothing
- * happens.
+ * Reports the progress of the running coroutine. Its `onProgress` receives the last value of each slice, between
+ * slices: a million reports cost a million stores. Outside of a coroutine the call does nothing.
  */
 export function progress(value: unknown): void {
   reportProgress(value)

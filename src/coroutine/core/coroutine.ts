@@ -16,16 +16,15 @@ import { adopt, advance, type Chain, isGenerator, resumable, THREW } from './gen
 import { PREEMPTED, SUSPENDED } from './stops.ts'
 
 /**
- * A coroutine is what can be started, resumed and thrown into. Who runs it never sees how it is made: of
+ * A coroutine can be started, resumed and thrown into. Its runner does not depend on how it is made: of
  * generators, or of the saved frames of compiled functions.
  *
  * A function may be one that unwinds (frames.ts). Or it may carry a resumable form of itself, its twin, under
  * the symbol `twin`: a generator function that takes the same parameters and the same `this`, and is driven
- * through `next`, `throw` and `return`. Between two resumptions a coroutine tells by one small integer why it
- * stopped:
+ * through `next`, `throw` and `return`. A coroutine that stops yields one small integer, the reason:
  *
- *   PREEMPTED  it stood at a safepoint while its CPU's word was up: still runnable
- *   SUSPENDED  it has queued itself somewhere and blocks: who finds it there makes it runnable
+ *   PREEMPTED  it reached a safepoint while its CPU's word was up: still runnable
+ *   SUSPENDED  it has queued itself somewhere and blocks: its waker makes it runnable
  */
 
 export { PREEMPTED, SUSPENDED }
@@ -35,18 +34,17 @@ export { needResched, setSafepointFlag } from './safepoint.ts'
 export const twin: unique symbol = Symbol.for('heddle.twin') as never
 
 /**
- * Under this symbol a function that unwinds carries itself. It carries a twin too, where it may be met from
- * outside.
+ * Under this symbol a function that unwinds carries itself. It carries a twin too, where plain generators may
+ * call it.
  */
 export const itself: unique symbol = Symbol.for('heddle.itself') as never
 
 /**
- * A resumable form made of generators: what calling it returns is driven to its end by whoever runs the
- * coroutine.
+ * A resumable form made of generators: the runner of the coroutine drives the generator that a call returns.
  */
 export type Twin = (this: any, ...args: any[]) => Generator<number, any, any>
 
-/** The twin that `fn` carries, or that a function which unwinds can be given; or undefined. Never throws. */
+/** The twin that `fn` carries, or one that is made for a function that unwinds; or undefined. Never throws. */
 export function twinOf(fn: unknown): Twin | undefined {
   const found = (fn as { [twin]?: Twin } | null | undefined)?.[twin]
   return found === undefined && unwinds(fn) ? entering(fn) : found
@@ -61,31 +59,31 @@ export function entering(fn: (...args: any[]) => unknown): Twin {
 }
 
 /**
- * What a coroutine is doing.
+ * The state of a coroutine.
  *   ready      made, not started
  *   preempted  stopped at a safepoint
  *   suspended  blocked
  *   running    inside start, resume or raise
  *   returned   finished; `result` is the value
- *   threw      finished; `result` is what was thrown
+ *   threw      finished; `result` is the thrown value
  */
 export type CoroutineState = 'ready' | 'preempted' | 'suspended' | 'running' | 'returned' | 'threw'
 
 export interface Coroutine<T = unknown> {
   readonly state: CoroutineState
-  /** The value when returned, the thrown thing when threw, else undefined. */
+  /** The returned or thrown value; undefined before the end. */
   readonly result: T | unknown
-  /** How deep it has turned preemption off, while it does not run: kept by whoever runs it. */
+  /** Its depth of preemption off while it does not run. The runner keeps it. */
   preemptionDepth: number
   /** Runs from the beginning to the first stop. True: finished. */
   start(): boolean
-  /** Continues after the last stop, which sees `value`. True: finished. */
+  /** Continues after the last stop, which returns `value`. True: finished. */
   resume(value?: unknown): boolean
   /** Continues by throwing `error` at the last stop (or before the first line). True: finished. */
   raise(error: unknown): boolean
 }
 
-/** True for a function that unwinds when it is told to. */
+/** True for a function that can unwind. */
 export function unwinds(fn: unknown): fn is (...args: any[]) => unknown {
   return typeof fn === 'function' && (fn as { [itself]?: unknown })[itself] === fn
 }
@@ -93,15 +91,15 @@ export function unwinds(fn: unknown): fn is (...args: any[]) => unknown {
 const UNWOUND: readonly unknown[] = []
 
 /**
- * A coroutine that runs one function: through its twin, through its generator, or in one go. It is the chain
- * of its generators itself, and three of its fields are something else before it has started: there may be a
- * hundred thousand of these.
+ * A coroutine that runs one function: through its twin, through its generator, or in one go. It is small,
+ * because there may be a hundred thousand: it is also the chain of its generators, and three of its fields have
+ * another meaning before it starts.
  *
  *                    root                frames                                     value
  *   before           the function        its arguments                              its `this`
  *   of generators    the outermost one   all of them, once there are two or more
  *   of saved frames  the FrameChain      UNWOUND
- *   ended                                                                           what it ended with
+ *   ended                                                                           the returned or thrown value
  */
 class FunctionCoroutine<T> implements Coroutine<T>, Chain, FaceUser {
   state: CoroutineState = 'ready'
@@ -235,7 +233,7 @@ export function runsInOneGo(fn: (...args: any[]) => unknown): boolean {
   return twinOf(fn) === undefined && !unwinds(fn) && !isGeneratorFunction(fn)
 }
 
-/** What runs when `fn` is called as a coroutine. See faces.ts. */
+/** The kind of code that runs when `fn` runs as a coroutine. See faces.ts. */
 function kindOf(fn: unknown): CodeKind {
   if (unwinds(fn)) return COMPILED
   // A generator function without a twin runs nothing before its generator is driven.
@@ -248,8 +246,8 @@ function isGeneratorFunction(fn: unknown): boolean {
 }
 
 /**
- * A generator function that is marked itself: its twin ends at once, with a generator whose verbs carry
- * twins. As a coroutine it runs to its end, and what it yields are its own stops.
+ * A generator function that is marked with 'use task': its twin returns a generator whose methods carry twins.
+ * As a coroutine it runs to its end, and its yields are its own stops.
  */
 function* throughMarked(making: Generator<number, any, any>): Generator<number, unknown, unknown> {
   const made = (yield* making) as Generator<unknown, unknown, unknown>
@@ -270,5 +268,5 @@ function* throughMarked(making: Generator<number, any, any>): Generator<number, 
   }
 }
 
-/** Below this function nothing in a stack belongs to a coroutine that has not stopped yet. */
+/** In a stack, the frames outside of this function do not belong to a coroutine that has not stopped yet. */
 export const coroutineFloorName: string = `${FunctionCoroutine.name}.${FunctionCoroutine.prototype.begin.name}`

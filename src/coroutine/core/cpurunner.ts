@@ -4,13 +4,12 @@ import type { Coroutine } from './coroutine.ts'
 import { type SafepointLine, safepointLine, setSafepointLine, swapPreemptionDepth } from './safepoint.ts'
 
 /**
- * Coroutines on a CPU of the kernel: their safepoints look at the CPU's own `needResched`. Whoever wants the
- * CPU raises that word: the timekeeper when a slice ends, another CPU for a task that goes first or that must
- * stop. The coroutine yields PREEMPTED, and the CPU finds out why.
+ * Coroutines on a CPU of the kernel: their safepoints check the CPU's own `needResched`. The timekeeper raises
+ * that word when a slice ends; another CPU raises it for a task that goes first or must stop. The coroutine
+ * yields PREEMPTED, and the CPU finds the reason.
  *
- * A simulated CPU stops at every safepoint: no time passes and no other CPU moves while a coroutine runs, so
- * the CPU's program charges what the stretch cost, yields STEP, and goes on with the same coroutine unless
- * its word is up.
+ * A simulated CPU stops at every safepoint, because no time passes and no other CPU runs while a coroutine runs.
+ * The CPU's program charges the stretch, yields STEP, and continues the same coroutine unless its word is up.
  */
 export class CpuRunner {
   readonly #line: SafepointLine
@@ -26,7 +25,7 @@ export class CpuRunner {
     return this.#switchTo(coroutine, false, sent)
   }
 
-  /** Throws into the coroutine on this CPU: how a kill or a cancel arrives. True: it has finished. */
+  /** Throws into the coroutine on this CPU: a kill or a cancel. True: it has finished. */
   raise(coroutine: Coroutine, error: unknown): boolean {
     return this.#switchTo(coroutine, true, error)
   }

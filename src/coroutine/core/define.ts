@@ -1,5 +1,5 @@
 /**
- * Elements of lists that the runtime makes: defined, not assigned, whatever a program has put on
+ * Elements of lists that the runtime makes are defined, not assigned: a program may have changed
  * `Array.prototype`.
  */
 
@@ -20,7 +20,7 @@ export function define(target: any, index: number, value: unknown): void {
   }
 }
 
-/** A part of a list. `slice` would ask the program for the class of what it makes. */
+/** A part of a list. `slice` would call the program's `Symbol.species`. */
 export function part<T>(list: readonly T[], from: number, to: number): T[] {
   const made: T[] = []
   for (let at = from; at < to; at++) define(made, at - from, list[at])

@@ -1,12 +1,12 @@
-/** What a wrong call of a schedule is told: the errors of the design, and those that its states imply. */
+/** The errors of wrong calls of a schedule: those of the design, and those that its states imply. */
 export type CoroutineErrorCode =
   /** RunningCoNull: suspend, sleep or wait where no coroutine runs. */
   | 'ERR_HEDDLE_RUNNING_CO_NULL'
-  /** RunningCo: suspend of a coroutine that is not the one that runs. */
+  /** RunningCo: suspend of a coroutine that is not the running one. */
   | 'ERR_HEDDLE_RUNNING_CO'
   /** ScheduleExited: anything after `exit`. */
   | 'ERR_HEDDLE_SCHEDULE_EXITED'
-  /** resume of the coroutine that runs. */
+  /** resume of the running coroutine. */
   | 'ERR_HEDDLE_CO_RUNNING'
   /** resume of a coroutine that is in the ready queue already. */
   | 'ERR_HEDDLE_CO_READY'
@@ -16,7 +16,7 @@ export type CoroutineErrorCode =
   | 'ERR_HEDDLE_CO_FOREIGN'
   /** A blocking call in code that cannot be suspended. See faces.ts. */
   | 'ERR_HEDDLE_CANNOT_SUSPEND'
-  /** The blocking loop: every coroutine waits for something that only the event loop could bring. */
+  /** The blocking loop: every coroutine waits for something that only the event loop can deliver. */
   | 'ERR_HEDDLE_DEADLOCK'
   /** The blocking loop, called from inside a loop of the same schedule. */
   | 'ERR_HEDDLE_LOOP_RUNNING'

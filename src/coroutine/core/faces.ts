@@ -1,9 +1,9 @@
 /**
  * Which form of a blocking call the running code may use.
  *
- * A blocking call has two forms. Compiled code calls the twin. A generator calls the function itself, its
- * face, and runs with `yield*` what the face returns. Any other code cannot be suspended: to it, a face would
- * return an object that nothing runs, and the call would have done nothing.
+ * A blocking call has two forms. Compiled code calls the twin. A generator calls the function itself, the face,
+ * and runs the returned object with `yield*`. Any other code cannot be suspended: there the face would return an
+ * object that nothing runs, and the call would do nothing.
  *
  *   the coroutine runs             | a face of a function (sleep, wait)   | a face of a method (lock, receive)
  *   -------------------------------+--------------------------------------+------------------------------------
@@ -26,23 +26,23 @@ export type CodeKind = typeof NO_COROUTINE | typeof COMPILED | typeof PLAIN | ty
 /** On the twin of a blocking call: its function is a face. */
 export const blocks: unique symbol = Symbol('heddle.blocks')
 
-/** A coroutine, as this file knows it. */
+/** The part of a coroutine that this file needs. */
 export interface FaceUser {
   kind: CodeKind
-  /** What its faces returned and it has not run, with the names of the calls; null: nothing. */
+  /** Objects that its faces returned and that it has not run, with the names of the calls; null: none. */
   unrun: Map<object, string> | null
 }
 
-/** So many faces of one coroutine may wait to be run: more are calls that it forgot. */
+/** The most objects that may wait to be run: more are calls that lack `yield*`. */
 const UNRUN_MAX = 1000
 
 let user: FaceUser | null = null
 let kind: CodeKind = NO_COROUTINE
-/** What the face that was called last has returned, until it is run. */
+/** The object that the last face returned, until it is run. */
 let last: object | null = null
 let lastName = ''
 
-/** True where the face of a method may be called without a further look. */
+/** True where the face of a method needs no further check. */
 export function facesOpen(): boolean {
   return kind === GENERATOR
 }
@@ -56,14 +56,14 @@ export function swapFaceUser(next: FaceUser | null): FaceUser | null {
   return before
 }
 
-/** The running coroutine turns out to be of this kind. */
+/** Sets the kind of the running coroutine. */
 export function setCodeKind(next: CodeKind): void {
   user!.kind = next
   if (kind !== NO_COROUTINE) kind = next
 }
 
 /**
- * The twin of a blocking call is about to call the face; returns what `closeFaces` is to be given after that.
+ * The twin of a blocking call is about to call the face. Returns the argument for `closeFaces`.
  */
 export function openFaces(): CodeKind {
   const before = kind
@@ -75,7 +75,7 @@ export function closeFaces(before: CodeKind): void {
   kind = before
 }
 
-/** Calls a face inside of another blocking call, which runs what it returns. */
+/** Calls a face inside another blocking call, which runs the returned object. */
 export function inside<T>(face: () => T): T {
   const before = openFaces()
   const made = face()
@@ -83,7 +83,7 @@ export function inside<T>(face: () => T): T {
   return made
 }
 
-/** A compiled function that was called plainly calls a face: that throws, whatever the coroutine is. */
+/** A compiled function that was called as plain code calls a face: that throws in every coroutine. */
 export function plainFace(fn: (...args: any[]) => unknown, self: unknown, args: unknown[]): unknown {
   const before = kind
   if (kind !== NO_COROUTINE) kind = COMPILED
@@ -94,13 +94,13 @@ export function plainFace(fn: (...args: any[]) => unknown, self: unknown, args: 
   }
 }
 
-/** First in the face of a function: throws where nothing could run what it returns. */
+/** First in the face of a function: throws where nothing could run the returned object. */
 export function checkFace(name: string): void {
   if (kind === COMPILED) throw cannotSuspend(name)
 }
 
 /**
- * A plain function may return what a method gave, as in `() => channel.receive()`, but it must not go on
+ * A plain function may return the object of a method, as in `() => channel.receive()`, but it must not continue
  * without its lock.
  */
 const takesLock = /^(?:lock|acquire|upgrade)/
@@ -110,7 +110,7 @@ export function checkMethodFace(name: string): void {
   if (kind === COMPILED || (kind === PLAIN && takesLock.test(name))) throw cannotSuspend(name)
 }
 
-/** Last in a face: what it returns, which the caller must run. */
+/** Last in a face: registers and returns the object that the caller must run. */
 export function toRun<T extends object>(name: string, made: T): T {
   if (user === null) return made
   if (last !== null) keepLast()
@@ -128,22 +128,22 @@ function keepLast(): void {
   user.unrun.set(kept, lastName)
 }
 
-/** What a face returned is being run. */
+/** The object of a face is being run. */
 export function ran(made: object): void {
   if (last === made) last = null
   else if (user !== null && user.unrun !== null) user.unrun.delete(made)
 }
 
-/** What a face returns that did not have to wait has this. */
+/** Marks the object of a face that did not have to wait. */
 export const finishedFace: unique symbol = Symbol('heddle.finishedFace')
 
-/** True: a face has returned this, and nothing has run it. Of what a plain function returned. */
+/** Whether the value that a plain function returned is the object of a face that nothing has run. */
 export function isUnrun(made: unknown): made is Iterable<number, any, unknown> {
   if (last !== null && last === made) return true
   return typeof made === 'object' && made !== null && finishedFace in made
 }
 
-/** As a generator, for code that drives it. */
+/** Runs the object of a face as a generator. */
 export function runFace(made: Iterable<number, any, unknown>): Generator<number, any, unknown> {
   ran(made)
   return through(made)
@@ -153,7 +153,7 @@ function* through(made: Iterable<number, any, unknown>): Generator<number, any, 
   return yield* made
 }
 
-/** The running coroutine has returned: the error that it ends with instead, or null. */
+/** The running coroutine has returned: the error that it ends with if an object was not run, or null. */
 export function unrunError(): CoroutineError | null {
   if (last !== null) keepLast()
   const ending = user
@@ -176,7 +176,7 @@ function neverRun({ unrun, kind: ending }: FaceUser): CoroutineError {
   )
 }
 
-/** Lines of the stack that are searched for the caller that cannot be suspended. */
+/** How many lines of the stack are searched for the caller that cannot be suspended. */
 const LINES = 30
 
 /** The error of a face that was called where nothing can be suspended; `name`: of the call. */
@@ -190,7 +190,7 @@ function cannotSuspend(name: string): CoroutineError {
   return error
 }
 
-/** A function that has no name of its own, as the stack or the compiler calls it. */
+/** The name that the stack or the compiler gives to a function without a name. */
 const ourName = /^(?:async )?(?:[^ (]*\.)?(?:\$h_\w+|(?:\$|_\$|\$_)\d+|<anonymous>) /
 
 /** The stack from the caller of the face outwards. */
@@ -211,7 +211,7 @@ function isFace(line: string, name: string): boolean {
 
 const builtIn = /^(?:new )?([A-Z]\w*(?:\.[\w[\]]+)+|[A-Z]\w+) (?:\[as \w+\] )?\((?:<anonymous>|native)\)$/
 
-/** Says which function stands between the task and the call, as far as the stack shows it, and what to do. */
+/** Names the function between the task and the call, as far as the stack shows it, and the fix. */
 function obstacle(callers: string[]): string {
   const [first = 'its caller', second] = callers
   for (const [at, line] of callers.entries()) {

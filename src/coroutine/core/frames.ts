@@ -1,34 +1,33 @@
 /**
  * Coroutines made of saved frames.
  *
- * A compiled function is a plain function. After each call that may suspend it looks at `frames.u`; when that
- * is up it saves its place and its live variables and returns, and so does its caller: the stack becomes a
- * list. To go on, only the innermost frame is entered again, through a second form of its function that
- * starts at the saved place. What it returns or throws is handed to the frame below, which is entered only
- * then.
+ * A compiled function is a plain function. After each call that may suspend it checks `frames.u`. When that is
+ * 1 it saves its position and its live variables and returns, and so does its caller: the stack becomes a list.
+ * To continue, only the innermost frame is entered again, through a second form of its function that starts at
+ * the saved position. Its result or error goes to the frame of its caller, which is entered only then.
  *
  *   stop at depth 3, for the first time     the next switch          the innermost returns 7
  *   driver > root > a > b: unwinds          driver > b: unwinds      driver > b: 7
  *   on the way out b, a and root are saved  only b is saved again    driver > a, entered where it waits for b: 7
  *
- * The words of `frames`, and who may change them:
+ * The words of `frames`:
  *
  *   u   | ok  | means
  *   ----+-----+---------------------------------------------------------------------------------------------------
  *   0   | 0   | code runs. A compiled function that is entered now was called by plain code: it must not unwind
  *   0   | 1   | [1] between a compiled call and the first line of its callee, which takes the permission and clears it
- *   1   | 0   | [2] unwinding: nothing runs but the saving of frames, up to whoever drives
+ *   1   | 0   | [2] unwinding: only the saving of frames runs, up to the driver
  *   1   | 1   | never
  *
- * Nothing of anyone else's runs in [1]: arguments are evaluated before. So a compiled function that `sort` or
- * a getter calls finds `ok` at 0, runs as plain code does, and hands no permission on.
+ * No other code runs in [1]: arguments are evaluated before. So a compiled function that `sort` or a getter
+ * calls finds `ok` at 0, runs as plain code, and passes no permission on.
  */
 import { advance, GeneratorChain, type OnPass, RETURNED, THREW } from './generators.ts'
 import { checkPlainDeadline, isRaised, needResched, type Words, words } from './safepoint.ts'
 import { type StopTrace, takeStopTrace } from './stoptrace.ts'
 import { PREEMPTED } from './stops.ts'
 
-/** Enters a function again: at this place, with these variables. */
+/** Enters a function again: at this position, with these variables. */
 export type Reenter = (this: any, place: number, values: unknown[]) => unknown
 
 interface Frame {
@@ -40,7 +39,7 @@ interface Frame {
   /** The frame of its caller. */
   below: Frame | null
   /**
-   * The stack when this frame was saved, and how many of the frames that were saved with it stood below it.
+   * The stack when this frame was saved, and how many of the frames that were saved with it were further out.
    */
   trace: StopTrace | null
   traced_below: number
@@ -50,8 +49,8 @@ interface Frame {
 export type SavedFrame = Readonly<Frame>
 
 /**
- * The words. It is also the permission itself, where both sides know each other: a last argument that nobody
- * else gives, which costs less than a word in memory.
+ * The words. The object is also the permission itself between compiled functions: a last argument that no other
+ * code passes, which costs less than a word in memory.
  */
 export const frames: Words = words
 
@@ -61,26 +60,26 @@ let stop: number = PREEMPTED
 let innermost: Frame | null = null
 let outermost: Frame | null = null
 let saved_count = 0
-/** What the frame that is being entered is to be given. */
+/** The value for the frame that is being entered, and whether it is thrown. */
 let sent: unknown
 let raising = false
 
 let onPass: OnPass | null = null
 let onThrow: OnThrow | null = null
 
-/** `caller`: the frame that the error comes to next. */
+/** `caller`: the next frame that the error reaches. */
 export type OnThrow = (error: unknown, caller: SavedFrame | null) => void
 
 /**
- * Told of each error that leaves the innermost frame, and of each frame that it passes from there on. See
- * uncaught.ts.
+ * Sets the listeners for each error that leaves the innermost frame, and for each frame that it passes after
+ * that: uncaught.ts, which needs names of this file and so cannot be imported here.
  */
 export function setOnFramePass(throws: OnThrow, passes: OnPass): void {
   onThrow = throws
   onPass = passes
 }
 
-/** Looks at the safepoint, where whoever asks may unwind. True: unwinding has begun. */
+/** Checks the safepoint. Does nothing where the caller may not unwind. True: unwinding has begun. */
 export function look(ok: unknown): boolean {
   if (!ok) {
     checkPlainDeadline(look)
@@ -92,28 +91,28 @@ export function look(ok: unknown): boolean {
   return true
 }
 
-/** So far apart looks should be: often enough for any slice, and seldom enough to cost nothing. */
+/** The time between two checks: short enough for any slice, and long enough to cost nothing. */
 const apart_ms_most = 0.2
 const apart_ms_least = 0.05
 /**
- * How many safepoints stand between two looks, where they come as often as calls do. Not more: what was
- * counted in nanoseconds may come in tens of microseconds from one moment to the next.
+ * How many safepoints pass between two checks, where they are as frequent as calls. Not more: safepoints that
+ * were nanoseconds apart may suddenly be tens of microseconds apart.
  */
 const pace_most = 256
 let pace = 64
 /**
- * The same while the line is up and the code that runs may not unwind: it goes on at its own speed, and the
- * first function that may unwind does so after a few safepoints.
+ * The same while the word is up and the running code may not unwind: that code is not slowed down, and the first
+ * function that may unwind does so after a few safepoints.
  */
 const pace_refused = 16
 let looked_ms = 0
-/** The clock costs more than the look: where safepoints come fast it is read at each fourth. */
+/** The clock costs more than the check: where safepoints are frequent it is read at each fourth. */
 const looks_a_reading = 4
 let looks = 0
 
 /**
- * The same where safepoints come often, and most of them only count: sets how many may pass before the next
- * look. Who may not unwind only sets that.
+ * The same where safepoints are frequent and most of them only count down. Sets how many may pass before the next
+ * check; in code that may not unwind, it does only that.
  */
 export function lookInTime(ok: unknown): boolean {
   if (!ok) {
@@ -146,7 +145,7 @@ export function save(self: unknown, place: number, values: unknown[], reenter: R
   saved_count++
 }
 
-/** What the place that is entered again is given: the value of its call, or a throw. */
+/** The value of the call at the position that is entered again; or throws its error. */
 export function take(): unknown {
   const given = sent
   sent = undefined
@@ -182,7 +181,7 @@ function resumeGenerator(this: GeneratorChain): unknown {
   return undefined
 }
 
-/** Calls a function that can unwind. Afterwards `frames.u` tells whether it has. */
+/** Calls a function that can unwind. Afterwards `frames.u` says whether it has. */
 export function enter(fn: (...args: any[]) => unknown, self: unknown, args: readonly unknown[]): unknown {
   frames.ok = 1
   try {
@@ -192,7 +191,7 @@ export function enter(fn: (...args: any[]) => unknown, self: unknown, args: read
   }
 }
 
-/** In a generator, after a call that has unwound: drives what was saved to its end, and gives its value. */
+/** In a generator, after a call that has unwound: drives the saved frames to their end, and returns the value. */
 export function* rest(): Generator<number, any, unknown> {
   const chain = new FrameChain()
   let why = chain.took()
@@ -211,7 +210,7 @@ export function* rest(): Generator<number, any, unknown> {
   }
 }
 
-/** More frames than any stack holds and less than a heap does: recursion that goes on and on ends here. */
+/** More frames than any stack holds and fewer than a heap does: endless recursion ends here. */
 const FRAMES_MAX = 2_000_000
 
 /** The frames of a coroutine that has stopped. */
@@ -221,7 +220,7 @@ export class FrameChain {
   depth = 0
   value: unknown = undefined
 
-  /** Takes what has just been saved, and ends the unwinding. Why it was, is returned. */
+  /** Takes the frames that have just been saved, and ends the unwinding. Returns its reason. */
   took(): number {
     const trace = takeStopTrace()
     if (trace !== null) {
@@ -279,8 +278,8 @@ function resumeInnermostFrame(chain: FrameChain, throws: boolean, value: unknown
 }
 
 /**
- * The machinery in stack traces: frames that are left out, and the one below which nothing is the
- * coroutine's.
+ * The machinery in stack traces: functions whose frames are left out, and the one that ends the coroutine's
+ * part.
  */
 export const frameMachineryNames: readonly string[] = [
   take.name,

@@ -3,22 +3,22 @@
  *
  * A chain of calls is a chain of `yield*`, and the engine resumes it from the outermost generator inward: a
  * switch costs time for each level. Here the chain is kept as a list, and only the innermost is resumed. When
- * it ends, its parent is resumed, still inside its `yield*`, and asks the ended generator for its next step:
- * it is answered with the value that was kept for it.
+ * it ends, its parent is resumed, still inside its `yield*`, and calls `next` of the ended generator, which
+ * returns the value that was kept for it.
  *
  *   stop at depth 3, for the first time      the next switch             the innermost returns 7
  *   driver > root > a > b: yield             driver > b: yield           driver > b: done, 7
  *   on the way out b, then a join the list                               b leaves the list; 7 is kept for b
- *                                                                        driver > a: its yield* asks b: done, 7
+ *                                                                        driver > a: its yield* calls b: done, 7
  *
- * A generator joins the list in `next`, which its prototype overrides: so this is for generator functions
- * that were given that prototype (`resumable`; the compiler's twins are). Others may stand in between: the
- * list passes them by.
+ * A generator joins the list in `next`, which its prototype overrides. So this works for generator functions
+ * with that prototype (`resumable`; the compiler's twins have it). Other generators in the chain are not on the
+ * list.
  *
- * The list must hold the chain that has just stopped, and nothing else. Code may drive a generator by hand,
- * see it stop and carry on without stopping itself; then the list holds a stale end. A stop that travels
- * through `yield*` stays one and the same result object, so (A) a generator whose result is not the one that
- * was seen last is where the stop began, and what was on the list above the driver's own part is stale.
+ * The list must hold the chain that has just stopped, and nothing else. Code may call a generator by hand, see
+ * it stop, and continue without stopping itself; then the list has a stale end. A stop that passes through
+ * `yield*` keeps one result object. So (A) a generator whose result is not the last one seen is where the stop
+ * began, and the generators that joined before it, since the driver resumed, are stale.
  */
 import { put } from './define.ts'
 import { ran } from './faces.ts'
@@ -30,9 +30,9 @@ const prototype = Object.getPrototypeOf(function* () {}).prototype as AnyGenerat
 const { next: nativeNext, throw: nativeThrow } = prototype
 
 /**
- * What has joined since the driver resumed, innermost first, from `base` up to `count`: below is what a
- * driver further out has in hand. Not the list of any coroutine: most of those never have one, and theirs
- * then has the length that it needs.
+ * The generators that have joined since the driver resumed, innermost first, from `base` to `count`. Those before
+ * `base` belong to a driver further out. This is not the list of a coroutine: most coroutines never have one, and
+ * the others get one of just the needed length.
  */
 const joined: (AnyGenerator | undefined)[] = []
 let count = 0
@@ -40,7 +40,7 @@ let count = 0
 let base = -1
 let passing: IteratorResult<number, any> | null = null
 
-/** The generator that has ended, and what its parent's `yield*` is to be given. */
+/** The generator that has ended, and the value for its parent's `yield*`. */
 let ended: AnyGenerator | null = null
 let endedWith: unknown
 /** The generator whose error is on its way to its parent. */
@@ -48,7 +48,7 @@ let failed: AnyGenerator | null = null
 
 export type OnPass = (error: unknown, below: (...args: any[]) => unknown) => void
 
-/** Told of each frame that an error passes on its way out. See uncaught.ts. */
+/** Called for each frame that an error passes. See uncaught.ts, which needs names of this file. */
 let onPass: OnPass | null = null
 
 export function setOnPass(listener: OnPass): void {
@@ -93,18 +93,17 @@ const chained: object = Object.create(prototype, {
 })
 
 /**
- * Lets coroutines be resumed inside this generator function without going through its callers. Returns it.
- * Its generators stay what they were for anyone who iterates them.
+ * Lets coroutines be resumed inside this generator function without going through its callers. Returns the
+ * function. For other code that iterates them, its generators do not change.
  */
 export function resumable<F extends (...args: any[]) => Generator<any, any, any>>(fn: F): F {
-  // A bound one has none of its own; its generators are those of the function that was bound.
+  // A bound function has no prototype of its own; its generators are those of the function that was bound.
   if (Object.hasOwn(fn, 'prototype')) fn.prototype = chained
   return fn
 }
 
 /**
- * The same for a function of anyone's, unless its generators have been given a prototype that means
- * something.
+ * The same for a function of the program, unless the program has given its generators a prototype.
  */
 export function adopt(fn: (...args: any[]) => unknown): void {
   const { prototype: own } = fn
@@ -113,7 +112,7 @@ export function adopt(fn: (...args: any[]) => unknown): void {
   Reflect.set(fn, 'prototype', chained)
 }
 
-/** Instead of a stop: it has ended, and `value` is what it returned or threw. */
+/** Instead of a stop: it has ended, and `value` is the returned or thrown value. */
 export const RETURNED = -1
 export const THREW = -2
 
@@ -122,11 +121,11 @@ export interface Chain {
   root: AnyGenerator
   /** The root and those inside it, outermost first, from when there was a second one. */
   frames: AnyGenerator[] | null
-  /** What it ended with. */
+  /** The returned or thrown value. */
   value: unknown
 }
 
-/** A chain that is no more than that. */
+/** A chain that is not also a coroutine. */
 export class GeneratorChain implements Chain {
   root: AnyGenerator
   frames: AnyGenerator[] | null = null
@@ -153,7 +152,7 @@ export function advance(chain: Chain, raising: boolean, sent: unknown): number {
 }
 
 /**
- * Deeper than any stack: recursion that goes on and on ends as it does in plain code, not when memory does.
+ * Deeper than any stack: endless recursion ends as it does in plain code, before memory is exhausted.
  */
 const FRAMES_MAX = 50_000
 
@@ -198,13 +197,13 @@ function finish(chain: Chain, value: unknown, how: number): number {
 }
 
 /**
- * The machinery in stack traces: frames that are left out, and the one below which nothing is the
- * coroutine's.
+ * The machinery in stack traces: functions whose frames are left out, and the one that ends the coroutine's
+ * part.
  */
 export const machineryNames: readonly string[] = [heddleNext.name, heddleThrow.name]
 export const floorName: string = resumeInnermost.name
 
-/** What has joined since the driver resumed is the chain that stopped, or a stale end (A). */
+/** The generators that have joined since the driver resumed are the chain that stopped, or stale (A). */
 function settle(chain: Chain, result: IteratorResult<number, any>): void {
   if (result === passing) append(chain)
   joined.fill(undefined, base, count)

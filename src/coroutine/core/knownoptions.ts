@@ -1,6 +1,6 @@
 /**
- * Refuses an option that does not exist: in JavaScript nothing else would say that `prority: 'high'` does
- * nothing. `known` has every option as a key, so that the type checker keeps it whole.
+ * Refuses an option that does not exist: JavaScript itself would ignore `prority: 'high'`. `known` has every
+ * option as a key, so that the type checker keeps it complete.
  */
 export function refuseUnknown(what: string, options: object, known: Readonly<Record<string, true>>): void {
   for (const key in options) {
@@ -16,7 +16,7 @@ function unknownOption(what: string, key: string, known: readonly string[]): Typ
   return new TypeError(`${what}: there is no option '${key}'; ${hint}`)
 }
 
-/** What the value of an option is; 'checked': the code that takes it checks it. */
+/** The type of an option's value; 'checked': the code that uses the option checks it. */
 export type OptionKind = keyof typeof wanted | 'checked'
 
 /** The kind of every option of `O`. */
@@ -30,8 +30,8 @@ const wanted = {
 }
 
 /**
- * Refuses what is no object of options, options that do not exist, and values of another kind. An option that
- * is undefined was left out.
+ * Refuses options that are not an object, options that do not exist, and values of another type. An option that
+ * is undefined counts as left out.
  */
 export function checkOptions(
   what: string,
@@ -40,7 +40,7 @@ export function checkOptions(
 ): void {
   if (typeof options !== 'object' || options === null) {
     throw new TypeError(
-      `${what}: ${shown(options)} is no object of options; give { ${Object.keys(kinds).join(', ')} }, or nothing`,
+      `${what}: ${shown(options)} is not an object with options; give { ${Object.keys(kinds).join(', ')} }, or nothing`,
     )
   }
   for (const key in options) {

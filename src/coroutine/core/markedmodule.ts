@@ -2,10 +2,10 @@ import { twin } from './coroutine.ts'
 import { loaderFace, notCompiled, warnUncompiled } from './uncompiled.ts'
 
 /**
- * Says it when a module that begins with 'use task' was not compiled. The text of its functions does not show
- * the directive, so the text of the module is read, once: of the module that `kernel.import` names, and for a
- * Schedule, which has a function and no more, of the module that called it and of those from which that one
- * imports the function.
+ * Warns when a module that begins with 'use task' was not compiled. The text of its functions does not contain
+ * the directive, so the text of the module is read, once. With `kernel.import` that is the named module. A
+ * Schedule only has a function, so the module that called it is read, and those from which it imports the
+ * function.
  */
 type AnyFunction = (...args: any[]) => unknown
 
@@ -18,14 +18,14 @@ interface Builtins {
 const builtin = (globalThis as unknown as { process?: { getBuiltinModule?: Builtins } }).process
   ?.getBuiltinModule
 
-/** The first statement but for comments and other directives. */
+/** The first statement after comments and other directives. */
 const leading =
   /^(?:#![^\n]*\n)?\s*(?:(?:\/\/[^\n]*\n|\/\*[^]*?\*\/|'[^'\n]*'|"[^"\n]*")\s*;?\s*)*?['"]use task(?: \w+)?['"]/
 
-/** A bundle may hold the module inside of a function of its own. */
+/** A bundle may wrap the module in a function. */
 const statement = /(?:^|[\n;{}]|\*\/)\s*(['"])use task(?: \w+)?\1\s*(?:[;\n}]|$)/
 
-/** Whether the text of a module says 'use task' for all that is in it. */
+/** Whether the text of a module says 'use task' for the whole module. */
 export function moduleSaysTask(text: string): boolean {
   const at = text.indexOf('use task')
   return at >= 0 && leading.test(text.slice(0, at + 24))
@@ -67,16 +67,16 @@ function tellOnce(url: string, tool: 'no plugin' | 'no loader'): void {
 }
 
 /**
- * Texts of functions whose modules were looked at. A program that makes functions without end is looked at so
- * often.
+ * Texts of functions whose modules were checked. A program may make functions without end: only so many are
+ * checked.
  */
 const lookedAt = new Set<string>()
 const LOOKED_AT_MOST = 500
 
 /**
  * For a function that a Schedule runs, and that does not say 'use task' itself. `origin` is the stack of the
- * call. Where a loader is, it has compiled the function or said why not; where compiled code runs without
- * one, a plugin has.
+ * call. With a loader, the loader has compiled the function or warned. Where compiled code runs without a
+ * loader, a plugin has compiled it.
  */
 export function tellUncompiledModuleOf(fn: AnyFunction, origin: { readonly stack?: string } | null): void {
   if (origin === null || loaderFace() !== undefined || hasRuntime() || lookedAt.size >= LOOKED_AT_MOST) return
@@ -91,13 +91,13 @@ export function tellUncompiledModuleOf(fn: AnyFunction, origin: { readonly stack
   if (url !== undefined) void lookAround(url, fn.name)
 }
 
-/** Compiled code brings its runtime, which gives the language's own functions that take callbacks a twin. */
+/** Compiled code loads its runtime, which gives the built-in functions that take callbacks a twin. */
 function hasRuntime(): boolean {
   return twin in Array.prototype.forEach
 }
 
 async function lookAround(url: string, name: string): Promise<void> {
-  // In Node without a wait: the program may end before another turn.
+  // In Node without waiting: the program may end before the next turn of the event loop.
   const text = readNow(url) ?? (await textOf(url))
   if (text === null) return
   if (moduleSaysTask(text)) {
@@ -114,7 +114,7 @@ async function lookAround(url: string, name: string): Promise<void> {
 const imports =
   /\bimport\b([^'"();]*?)\bfrom\s*(['"])([^'"\n]+)\2|\b(?:const|let|var)\b([^;=]*)=\s*(?:await\s+import|require)\s*\(\s*(['"])([^'"\n]+)\5/g
 
-/** The modules from which a text imports the name, or all that they have. */
+/** The modules from which a text imports the name, or everything. */
 function importedFrom(text: string, name: string): string[] {
   const found: string[] = []
   for (const [, names, , from, bound, , required] of text.matchAll(imports)) {

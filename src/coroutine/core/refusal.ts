@@ -1,7 +1,7 @@
 import type { Co } from '../schedule/co.ts'
 import { CoroutineError } from './errors.ts'
 
-/** The errors of wrong calls, in words that say what to do. */
+/** The errors of wrong calls, with what to do. */
 
 export function exitedError(what: string): CoroutineError {
   return new CoroutineError('ERR_HEDDLE_SCHEDULE_EXITED', `${what}: the schedule has exited`)

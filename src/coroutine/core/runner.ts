@@ -4,7 +4,7 @@ import type { Runner, Waker } from '../../thread/runner.ts'
 import { preemptionOff, preemptionOn } from './safepoint.ts'
 import { traceStop } from './stoptrace.ts'
 
-/** What a wait is resumed with when its time has passed. */
+/** A wait is resumed with this when its time has passed. */
 export const TIMED_OUT: unique symbol = Symbol('heddle.timedOut')
 
 /** The runner of the coroutine that is running; throws where none is. */
@@ -23,13 +23,13 @@ export function runnerOrNull(): Runner | null {
   return here.runner
 }
 
-/** Tells the runner how far its coroutine is; nothing where none runs. */
+/** Reports the progress of the running coroutine to its runner, if one runs. */
 export function reportProgress(value: unknown): void {
   here.runner?.progress(value)
 }
 
 /**
- * The running coroutine begins to wait: from here until `endWait`, after it goes on, preemption is off.
+ * The running coroutine begins to wait: preemption is off until `endWait`, which it calls when it continues.
  * Suspend against the tick:
  *
  *   coroutine                                   interrupt, at a safepoint
@@ -51,7 +51,7 @@ export function beginWait(waiting: Runner, ms: number, wakeable = true): Waker {
   }
 }
 
-/** The other end of `beginWait`: the coroutine goes on, woken, cancelled or never stopped. */
+/** Ends what `beginWait` began: the coroutine continues, because it was woken or cancelled, or never stopped. */
 export function endWait(): void {
   preemptionOn() // (B)
 }

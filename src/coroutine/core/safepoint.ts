@@ -4,23 +4,22 @@ import { traceStop } from './stoptrace.ts'
 /**
  * Safepoints, and preemption off: this thread's interrupt line and its mask.
  *
- * A running coroutine looks at one word now and then. While the word is up and preemption is not off, the
- * interrupt handler decides whether the coroutine stops here: what a signal handler does in the design, and
- * at the same place, on top of the running coroutine. Where no handler is set, every safepoint that finds the
- * word up stops.
+ * A running coroutine checks one word now and then. While the word is up and preemption is not off, the interrupt
+ * handler decides whether the coroutine stops here. It does what the signal handler of the design does, and it
+ * runs inside the running coroutine too. Without a handler, every safepoint that finds the word up stops.
  *
  *   word | preemption | what a safepoint does
  *   -----+------------+--------------------------------------------------------------
  *   0    | any        | [1] nothing: one load
- *   1    | off        | [2] nothing; the word stays up, and `preemptionOn` has the first safepoint after it fire
- *   1    | on         | [3] asks the handler; a yes means that the coroutine must now yield PREEMPTED
+ *   1    | off        | [2] nothing; the word stays up, and the first safepoint after `preemptionOn` fires
+ *   1    | on         | [3] asks the handler; after a yes the coroutine must yield PREEMPTED
  *
- * Preemption off is a depth, as push_off and pop_off have it. The depth belongs to who runs, not to the
- * thread: a switch keeps the coroutine's with the coroutine and takes the scheduler's own back.
+ * Preemption off is a depth, as with push_off and pop_off. The depth belongs to the coroutine, not to the thread:
+ * a switch stores the coroutine's depth with it and restores the scheduler's own.
  */
 export type Interrupt = () => boolean
 
-/** Where safepoints look, and who answers. */
+/** The word that safepoints check, and the handler that decides. */
 export interface SafepointLine {
   readonly view: Int32Array
   readonly index: number
@@ -32,9 +31,9 @@ let flagView: Int32Array = line.view
 let flagIndex = 0
 let depth = 0
 
-/** The words that compiled code looks at: in one object, which an engine can take for granted. */
+/** The words that compiled code checks: in one object, which engines treat as a constant. */
 export interface Words {
-  /** How many of the safepoints that come often may pass before one of them looks at the line. */
+  /** How many of the frequent safepoints may pass before one of them checks the line. */
   left: number
   /** 1 while the coroutine unwinds. See frames.ts. */
   u: number
@@ -54,12 +53,12 @@ words.u = 0
 words.ok = 0
 words.made = null
 
-/** Between two looks, where safepoints come as often as calls. */
+/** Safepoints between two checks, where they are as frequent as calls. */
 const pace_most = 64
 
 /**
  * Points this thread's safepoints at its CPU's `needResched` word, with no handler: the word being up is
- * enough. Until then they look at a word that stays 0.
+ * enough. Until then they check a word that stays 0.
  */
 export function setSafepointFlag(view: Int32Array, index: number): void {
   setSafepointLine(safepointLine(view, index, null))
@@ -74,7 +73,7 @@ export function safepointLine(view: Int32Array, index: number, interrupt: Interr
   return { view, index, interrupt }
 }
 
-/** Points this thread's safepoints at a line, and returns the one before, for whoever must put it back. */
+/** Points this thread's safepoints at a line. Returns the line before, for the caller to restore. */
 export function setSafepointLine(next: SafepointLine): SafepointLine {
   const before = line
   line = next
@@ -85,8 +84,8 @@ export function setSafepointLine(next: SafepointLine): SafepointLine {
 }
 
 /**
- * What a safepoint asks: must the coroutine stop here? After a yes it yields PREEMPTED and nothing else. An
- * atomic load, which no engine moves out of a loop.
+ * Whether the coroutine must stop at this safepoint. After true it must yield PREEMPTED. The load is atomic,
+ * because no engine moves an atomic load out of a loop.
  */
 export function needResched(): boolean {
   if (Atomics.load(flagView, flagIndex) !== 0) return fires()
@@ -98,15 +97,15 @@ const alwaysUp = Int32Array.of(1)
 let watcher: (() => void) | null = null
 
 /**
- * From here on `listener` hears of each safepoint that this thread comes to: compiled code finds a word that
- * is always up, and takes the slow path, which then looks at the real one. For `heddle doctor`.
+ * From here on each safepoint of this thread calls `listener`: compiled code finds a word that is always up, and
+ * takes the slow path, which then checks the real word. For `heddle doctor`.
  */
 export function watchSafepoints(listener: () => void): void {
   watcher = listener
   setSafepointLine(line)
 }
 
-/** Whether the word is up, for who could not stop if it were. */
+/** Whether the word is up, for code that cannot stop. */
 export function isRaised(): boolean {
   return Atomics.load(flagView, flagIndex) !== 0
 }
@@ -129,15 +128,15 @@ let deadline: PlainDeadline = (globalThis as never as Record<symbol, PlainDeadli
 }
 
 /**
- * While the word is up, safepoints of compiled code that was called plainly, and so cannot be preempted, call
- * `passed`, which may throw: the one way to interrupt such code. For a thread that has no tasks.
+ * While the word is up, safepoints of compiled code that was called as plain code, and so cannot be preempted,
+ * call `passed`, which may throw: the only way to interrupt such code. For a thread without tasks.
  */
 export function setPlainDeadline(view: Int32Array, index: number, passed: PlainDeadline['passed']): void {
   deadline = { view, index, passed }
   Object.defineProperty(globalThis, deadlineKey, { value: deadline, configurable: true })
 }
 
-/** What a safepoint does in code that may not unwind. `safepoint`: the function that compiled code called. */
+/** A safepoint in code that may not unwind. `safepoint`: the function that compiled code called. */
 export function checkPlainDeadline(safepoint: Function): void {
   if (Atomics.load(deadline.view, deadline.index) !== 0) deadline.passed(safepoint)
 }
@@ -149,7 +148,7 @@ function fires(): boolean {
     if (Atomics.load(line.view, line.index) === 0) return false
   }
   if (depth !== 0) {
-    // Code that cannot be preempted goes on at its own speed: `preemptionOn` has the next safepoint look.
+    // Code that cannot be preempted is not slowed down: the first safepoint after `preemptionOn` checks.
     words.left = pace_most
     return false
   }

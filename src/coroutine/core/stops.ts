@@ -1,6 +1,6 @@
-/** Why a coroutine hands control back before its end. */
+/** Why a coroutine stops before its end. */
 
-/** It stood at a safepoint while its CPU's word was up, or gave way: still runnable. */
+/** It reached a safepoint while its CPU's word was up, or yielded: still runnable. */
 export const PREEMPTED = 0
-/** It has queued itself somewhere and blocks: who finds it there makes it runnable. */
+/** It has queued itself somewhere and blocks: its waker makes it runnable. */
 export const SUSPENDED = 1

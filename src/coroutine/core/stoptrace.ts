@@ -1,11 +1,11 @@
 import { isStackLimitable } from '../../machine/core/stacklimit.ts'
 
 /**
- * The stack as it stands when a coroutine stops. After the stop only saved frames are left of it, which know
- * no lines; an error that is thrown later shows its callers from here.
+ * The stack when a coroutine stops. After the stop only saved frames are left, which have no line numbers; an
+ * error that is thrown later shows its callers from this trace.
  */
 export interface StopTrace {
-  /** Made when it is read: to take a trace is cheap, to write it is not. */
+  /** The text is made when it is read: taking a trace is cheap, formatting it is not. */
   readonly stack?: string
 }
 
@@ -14,12 +14,12 @@ type CaptureStackTrace = (into: object, below?: (...args: any[]) => unknown) => 
 const { captureStackTrace } = Error as unknown as { captureStackTrace?: CaptureStackTrace }
 const limited = Error as { stackTraceLimit?: number }
 
-/** More callers than anyone reads. */
+/** More callers than a reader needs. */
 export const TRACE_FRAMES = 32
 
 /**
- * A trace takes some microseconds, and a coroutine that blocks may stop as often: then only some stops have
- * one. Every half millisecond makes room for one more, up to a few in a row.
+ * A trace takes some microseconds, and a coroutine may stop just as often: then only some stops have one. One more
+ * is allowed every half millisecond, up to a few in a row.
  */
 const APART_MS = 0.5
 const IN_A_ROW = 8
@@ -28,7 +28,7 @@ let last = 0
 let room = IN_A_ROW
 let trace: StopTrace | null = null
 
-/** Takes the stack above `below`, unless that was done often just now. */
+/** Takes the stack of the callers of `below`, unless too many were taken just now. */
 export function traceStop(below: (...args: any[]) => unknown): void {
   if (captureStackTrace === undefined) return
   const now = performance.now()
@@ -39,14 +39,14 @@ export function traceStop(below: (...args: any[]) => unknown): void {
   trace = captureStack(below, TRACE_FRAMES)
 }
 
-/** The trace of the stop that has just been made, once; null: none was taken. */
+/** The trace of the last stop, once; null: none was taken. */
 export function takeStopTrace(): StopTrace | null {
   const taken = trace
   trace = null
   return taken
 }
 
-/** So many frames of the stack above `below`; null where the engine cannot tell. */
+/** Up to `frames` callers of `below`; null where the engine has no stack traces. */
 export function captureStack(below: (...args: any[]) => unknown, frames: number): StopTrace | null {
   if (captureStackTrace === undefined) return null
   const before = limited.stackTraceLimit

@@ -15,21 +15,20 @@ import type { Slices } from '../schedule/slices.ts'
  *
  *   loop                                        safepoint, with preemption on
  *   ----                                        -----------------------------
- *   (A) preemption off                          [1] nobody runs: returns
+ *   (A) preemption off                          [1] no coroutine runs: returns
  *   (B) runningCo = co                          [2] the slice is not over: returns
  *   (C) the coroutine's own depth, the switch   [3] `preempted` is the coroutine: it must yield PREEMPTED
  *   (D) preemption off again
- *   (E) it ended: nobody runs
- *   (F) nobody runs, the depth as it was
+ *   (E) it ended: runningCo = null
+ *   (F) runningCo = null, the depth as before
  *   (G) takes `preempted` before the next (A)
  *
- * Between (B) and (C), and between (D) and (F), code that is not the coroutine's runs while `runningCo` names
- * it: the hook that brings its asynchronous context. A safepoint there, taken for one of the coroutine's,
- * would preempt a coroutine that has not started to run, that is preempted already, that waits, or that has
- * ended.
+ * Between (B) and (C), and between (D) and (F), other code runs while `runningCo` names the coroutine: the hook
+ * that restores its asynchronous context. A safepoint in that code would preempt a coroutine that does not run
+ * yet, that is preempted already, that waits, or that has ended.
  *
- * A coroutine that suspends does so with preemption off from before its state changes until after it goes on:
- * a tick in between would make it ready although it waits. See `beginWait` in runner.ts.
+ * A coroutine suspends with preemption off, from before its state changes until it continues: a tick in between
+ * would make it ready although it waits. See `beginWait` in runner.ts.
  *
  * The design puts preempted coroutines into a ring, because its signal handler must not touch the ready
  * queue. Here a safepoint and the loop are the same thread, and (G) comes before each switch. So at most one
@@ -37,7 +36,7 @@ import type { Slices } from '../schedule/slices.ts'
  */
 export class Switch {
   runningCo: Co<any> | null = null
-  /** Someone who goes before the running coroutine has become ready. */
+  /** A coroutine that outranks the running one has become ready. */
   preemptWanted = false
   /** The coroutine that was preempted, until the loop takes it; null: none. */
   preempted: Co<any> | null = null
@@ -69,8 +68,8 @@ export class Switch {
   }
 
   /**
-   * Runs the coroutine until it stops. The design's `Resume`: the loop calls it, with nobody running, and
-   * finds out from the coroutine afterwards how it stopped. `now` is when its slice begins.
+   * Runs the coroutine until it stops. The design's `Resume`: the loop calls it while no coroutine runs, and reads
+   * from the coroutine afterwards how it stopped. `now` is when its slice begins.
    */
   resume(co: Co<any>, now: number): void {
     assert(this.runningCo === null, 'a coroutine is resumed while no other runs')
@@ -133,7 +132,7 @@ export class Switch {
     return co
   }
 
-  /** Nobody will run for a while. */
+  /** No coroutine will run for a while. */
   idle(): void {
     this.#slices.end()
   }

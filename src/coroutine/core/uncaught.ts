@@ -5,11 +5,10 @@ import { floorName, machineryNames, setOnPass } from './generators.ts'
 import { captureStack, type StopTrace, TRACE_FRAMES } from './stoptrace.ts'
 
 /**
- * The stack of an error, as the coroutine's author sees it. Only the innermost generator of a coroutine is on
- * the engine's stack after a switch, and below it stands the schedule. So the stack is mended: what belongs
- * to the machinery is cut off; callers whose frames were saved are shown as they stood then; each caller that
- * the error passes on its way out adds its own frame; an error that leaves the coroutine gets its name and
- * the place where it was made.
+ * The stack of an error, as the author of the coroutine expects it. After a switch, only the innermost generator
+ * of a coroutine is on the engine's stack, and the schedule called it. So the stack is repaired: frames of the
+ * machinery are removed; callers whose frames were saved are shown as they were saved; each caller that the error
+ * passes adds its own frame; an error that leaves the coroutine gets the coroutine's name and origin.
  *
  *   Error: no such row
  *       at find (table.ts:31:11)          as thrown: the innermost function, resumed by the schedule
@@ -23,8 +22,7 @@ type Captured = { stack?: string }
 const ORIGIN_FRAMES = 4
 
 /**
- * A stack in the making: what is known for certain, and below it the callers that the error has not passed
- * yet.
+ * A stack under repair: the lines that are final, then the callers that the error has not passed yet.
  */
 interface Mending {
   readonly passed: string[]
@@ -33,7 +31,7 @@ interface Mending {
 
 const mendings = new WeakMap<object, Mending>()
 
-/** Takes the place that calls `below`, to be shown later: cheap, the text is made when someone reads it. */
+/** Captures the caller of `below`, to be shown later. Cheap: the text is made when it is read. */
 export function captureOrigin(
   below: (...args: any[]) => unknown,
   frames: number = ORIGIN_FRAMES,
@@ -42,7 +40,7 @@ export function captureOrigin(
 }
 
 /**
- * An error leaves the frame where it was thrown: its callers are shown as they stood when they were saved.
+ * An error leaves the frame where it was thrown: its callers are shown as they were saved.
  */
 function addCallers(error: unknown, caller: SavedFrame | null): void {
   if (!hasStack(error) || mendings.has(error)) return
@@ -55,7 +53,7 @@ function addCallers(error: unknown, caller: SavedFrame | null): void {
   writeStack(error, mending)
 }
 
-/** Null for the machinery's own. */
+/** Null for frames of the machinery. */
 function lineOf(
   { trace, traced_below, reenter }: SavedFrame,
   lines: Map<StopTrace, string[]>,
@@ -65,7 +63,7 @@ function lineOf(
   if (trace !== null) {
     let known = lines.get(trace)
     if (known === undefined) lines.set(trace, (known = framesOf(withoutMachinery(trace.stack ?? ''))))
-    // Counted from below: above, one frame may stand for the lines of several generators.
+    // Counted from the outermost: further in, one frame may cover the lines of several generators.
     const line = known[known.length - 1 - traced_below]
     if (line !== undefined && known.length < TRACE_FRAMES) return line
   }
@@ -85,7 +83,7 @@ setOnFramePass(addCallers, (error, below) => {
   if (!hasStack(error)) return
   const mending = mendingOf(error)
   const known = mending.callers.shift()
-  // The line of the call itself, as it was captured: where a function is entered again, maps are less exact.
+  // The captured line of the call: where a function is entered again, source maps are less exact.
   if (known === undefined || !/:\d+:\d+\)?$/.test(known)) addFrame(error, below)
   else {
     mending.passed.push(known)
@@ -113,11 +111,11 @@ export function signError(error: unknown, co: Co<any>): void {
       writable: true,
     })
   } catch {
-    // Frozen: it is told by the stack of whoever reports it.
+    // Frozen: the coroutine is not named.
   }
 }
 
-/** What is known of the error's stack; begun with what it was thrown with, without the machinery. */
+/** The repair of the error's stack. It begins with the stack of the throw, without the machinery. */
 function mendingOf(error: Captured & object): Mending {
   let mending = mendings.get(error)
   if (mending === undefined) {
@@ -127,10 +125,10 @@ function mendingOf(error: Captured & object): Mending {
   return mending
 }
 
-/** Where a coroutine, or a function in one go, is begun: nothing below belongs to it. */
+/** Functions that begin a coroutine, or a function that runs in one go: frames further out are not its own. */
 const floors: string[] = [coroutineFloorName]
 
-/** Stacks of this thread end above a function of this name as well, class and method: `Loop.call`. */
+/** Stacks of this thread end at a function of this name too, class and method: `Loop.call`. */
 export function addStackFloor(name: string): void {
   if (!floors.includes(name)) floors.push(name)
 }

@@ -1,9 +1,9 @@
 /**
- * Says it when a function that begins with 'use task' runs without having been compiled: nothing can preempt
- * it, and its program would never hear of that otherwise. Once for each function.
+ * Warns when a function that begins with 'use task' runs without having been compiled: nothing can preempt it.
+ * Once for each function.
  */
 
-/** What the loader of this thread shows of itself (compiler/loading/loader.ts). */
+/** The public part of this thread's loader (compiler/loading/loader.ts). */
 interface LoaderFace {
   include(patterns: readonly string[]): void
   hasTold(name: string): boolean
@@ -44,8 +44,8 @@ interface Globals {
 const { process } = globalThis as unknown as Globals
 
 /**
- * For a function that carries no resumable form: the code that makes a coroutine or a task of it calls this.
- * False: the function is new here and does not say 'use task'; its module may.
+ * Called for a function without a resumable form that becomes a coroutine or a task. False: the function is new
+ * here and does not say 'use task'; its module may.
  */
 export function tellUncompiled(fn: AnyFunction, name: string = fn.name): boolean {
   if (told.has(fn)) return true
@@ -57,9 +57,8 @@ export function tellUncompiled(fn: AnyFunction, name: string = fn.name): boolean
 }
 
 /**
- * For one of several threads that all load a function without a resumable form: where this thread has no
- * loader, the text that is to be said once for all of them; the thread itself says nothing then. Null: there
- * is nothing to say.
+ * For one of several threads that all load a function without a resumable form. If this thread has no loader,
+ * returns the warning, which is given once for all threads. Null: no warning.
  */
 export function uncompiledText(fn: AnyFunction, name: string): string | null {
   if (loaderFace() !== undefined || told.has(fn) || !saysTask(fn)) return null
@@ -67,7 +66,7 @@ export function uncompiledText(fn: AnyFunction, name: string): string | null {
   return notCompiled(name || 'a function', 'it', 'no loader')
 }
 
-/** `which` keeps apart what each thread of the process would say again. */
+/** `which` identifies the warning, so that not every thread of the process repeats it. */
 export function warnUncompiled(message: string, which: string): void {
   const loader = loaderFace()
   if (loader !== undefined) loader.warnOnce(which, message, 'HEDDLE_NOT_COMPILED')
@@ -76,7 +75,7 @@ export function warnUncompiled(message: string, which: string): void {
 }
 
 /**
- * What is said of a marked function or module. `missing`: which of the two tools it was, where no loader is.
+ * The warning about a marked function or module. `missing`: which of the two tools is missing.
  */
 export function notCompiled(what: string, them: string, missing: 'no loader' | 'no plugin'): string {
   return `${what} says 'use task' and was not compiled, so nothing can preempt ${them}: ${reason(missing)}`
@@ -93,7 +92,7 @@ function reason(missing: 'no loader' | 'no plugin'): string {
   if (missing === 'no plugin')
     return `no loader reads it there, and no plugin has compiled it. ${capital(plugin)}`
   if (loaderFace() === undefined) {
-    // A CPU of the package itself brings the loader.
+    // A CPU of the package itself has the loader.
     if (/node-cpu\.[jt]s$/.test(program)) {
       return `this is a bundle, in which no loader reads modules. Import it by new URL('./work.js', import.meta.url), which the plugin sees; and ${plugin}`
     }
