@@ -1,7 +1,7 @@
 /** `heddle/sync`: locks, conditions, channels and the rest, between tasks, threads and promises. */
 import './wait/travelling.ts'
 
-export { attach, domainHandle } from '../futex/core/ambient.ts'
+export { attach, domainHandle } from '../futex/core/currentfutexes.ts'
 export type { DomainHandle } from '../futex/core/domain.ts'
 export { Barrier } from './small/barrier.ts'
 export { AtomicInt32 } from './small/cells.ts'

@@ -3,7 +3,7 @@ import type { Runner } from './runner.ts'
 /**
  * The thread context: the one record that says what this JavaScript thread is and runs. Every layer reads it,
  * by a plain field read. This layer declares only what it needs itself of a kernel, a CPU and a task; the
- * layers that implement them read the same record with their own types (`src/futex/core/ambient.ts`,
+ * layers that implement them read the same record with their own types (`src/futex/core/currentfutexes.ts`,
  * `src/kernel/cpu/here.ts`).
  *
  *   field   | meaning

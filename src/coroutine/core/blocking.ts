@@ -12,7 +12,9 @@ import { isThenable } from './thenable.ts'
  * `yield*`. Each function is its own twin.
  */
 
-/** The result of a blocking call: the value itself in a 'use task' function, through `yield*` in a generator. */
+/**
+ * The result of a blocking call: the value itself in a 'use task' function, through `yield*` in a generator.
+ */
 export type Blocking<T> = [T & Generator<number, T, unknown>] extends [never]
   ? Generator<number, T, unknown>
   : T & Generator<number, T, unknown>
@@ -183,8 +185,8 @@ export const yieldNow: () => Blocking<void> = blocking('yieldNow', function* () 
 })
 
 /**
- * Reports the progress of the running coroutine. Its `onProgress` receives the last value of each slice, between
- * slices: a million reports cost a million stores. Outside of a coroutine the call does nothing.
+ * Reports the progress of the running coroutine. Its `onProgress` receives the last value of each slice,
+ * between slices: a million reports cost a million stores. Outside of a coroutine the call does nothing.
  */
 export function progress(value: unknown): void {
   reportProgress(value)

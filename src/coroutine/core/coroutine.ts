@@ -44,7 +44,9 @@ export const itself: unique symbol = Symbol.for('heddle.itself') as never
  */
 export type Twin = (this: any, ...args: any[]) => Generator<number, any, any>
 
-/** The twin that `fn` carries, or one that is made for a function that unwinds; or undefined. Never throws. */
+/**
+ * The twin that `fn` carries, or one that is made for a function that unwinds; or undefined. Never throws.
+ */
 export function twinOf(fn: unknown): Twin | undefined {
   const found = (fn as { [twin]?: Twin } | null | undefined)?.[twin]
   return found === undefined && unwinds(fn) ? entering(fn) : found
@@ -92,8 +94,8 @@ const UNWOUND: readonly unknown[] = []
 
 /**
  * A coroutine that runs one function: through its twin, through its generator, or in one go. It is small,
- * because there may be a hundred thousand: it is also the chain of its generators, and three of its fields have
- * another meaning before it starts.
+ * because there may be a hundred thousand: it is also the chain of its generators, and three of its fields
+ * have another meaning before it starts.
  *
  *                    root                frames                                     value
  *   before           the function        its arguments                              its `this`
@@ -246,8 +248,8 @@ function isGeneratorFunction(fn: unknown): boolean {
 }
 
 /**
- * A generator function that is marked with 'use task': its twin returns a generator whose methods carry twins.
- * As a coroutine it runs to its end, and its yields are its own stops.
+ * A generator function that is marked with 'use task': its twin returns a generator whose methods carry
+ * twins. As a coroutine it runs to its end, and its yields are its own stops.
  */
 function* throughMarked(making: Generator<number, any, any>): Generator<number, unknown, unknown> {
   const made = (yield* making) as Generator<unknown, unknown, unknown>

@@ -4,12 +4,13 @@ import type { Coroutine } from './coroutine.ts'
 import { type SafepointLine, safepointLine, setSafepointLine, swapPreemptionDepth } from './safepoint.ts'
 
 /**
- * Coroutines on a CPU of the kernel: their safepoints check the CPU's own `needResched`. The timekeeper raises
- * that word when a slice ends; another CPU raises it for a task that goes first or must stop. The coroutine
- * yields PREEMPTED, and the CPU finds the reason.
+ * Coroutines on a CPU of the kernel: their safepoints check the CPU's own `needResched`. The timekeeper
+ * raises that word when a slice ends; another CPU raises it for a task that goes first or must stop. The
+ * coroutine yields PREEMPTED, and the CPU finds the reason.
  *
- * A simulated CPU stops at every safepoint, because no time passes and no other CPU runs while a coroutine runs.
- * The CPU's program charges the stretch, yields STEP, and continues the same coroutine unless its word is up.
+ * A simulated CPU stops at every safepoint, because no time passes and no other CPU runs while a coroutine
+ * runs. The CPU's program charges the stretch, yields STEP, and continues the same coroutine unless its word
+ * is up.
  */
 export class CpuRunner {
   readonly #line: SafepointLine

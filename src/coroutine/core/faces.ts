@@ -1,9 +1,9 @@
 /**
  * Which form of a blocking call the running code may use.
  *
- * A blocking call has two forms. Compiled code calls the twin. A generator calls the function itself, the face,
- * and runs the returned object with `yield*`. Any other code cannot be suspended: there the face would return an
- * object that nothing runs, and the call would do nothing.
+ * A blocking call has two forms. Compiled code calls the twin. A generator calls the function itself, the
+ * face, and runs the returned object with `yield*`. Any other code cannot be suspended: there the face would
+ * return an object that nothing runs, and the call would do nothing.
  *
  *   the coroutine runs             | a face of a function (sleep, wait)   | a face of a method (lock, receive)
  *   -------------------------------+--------------------------------------+------------------------------------
@@ -100,8 +100,8 @@ export function checkFace(name: string): void {
 }
 
 /**
- * A plain function may return the object of a method, as in `() => channel.receive()`, but it must not continue
- * without its lock.
+ * A plain function may return the object of a method, as in `() => channel.receive()`, but it must not
+ * continue without its lock.
  */
 const takesLock = /^(?:lock|acquire|upgrade)/
 

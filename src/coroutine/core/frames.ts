@@ -1,10 +1,11 @@
 /**
  * Coroutines made of saved frames.
  *
- * A compiled function is a plain function. After each call that may suspend it checks `frames.u`. When that is
- * 1 it saves its position and its live variables and returns, and so does its caller: the stack becomes a list.
- * To continue, only the innermost frame is entered again, through a second form of its function that starts at
- * the saved position. Its result or error goes to the frame of its caller, which is entered only then.
+ * A compiled function is a plain function. After each call that may suspend it checks `frames.u`. When that
+ * is 1 it saves its position and its live variables and returns, and so does its caller: the stack becomes a
+ * list. To continue, only the innermost frame is entered again, through a second form of its function that
+ * starts at the saved position. Its result or error goes to the frame of its caller, which is entered only
+ * then.
  *
  *   stop at depth 3, for the first time     the next switch          the innermost returns 7
  *   driver > root > a > b: unwinds          driver > b: unwinds      driver > b: 7
@@ -49,8 +50,8 @@ interface Frame {
 export type SavedFrame = Readonly<Frame>
 
 /**
- * The words. The object is also the permission itself between compiled functions: a last argument that no other
- * code passes, which costs less than a word in memory.
+ * The words. The object is also the permission itself between compiled functions: a last argument that no
+ * other code passes, which costs less than a word in memory.
  */
 export const frames: Words = words
 
@@ -101,8 +102,8 @@ const apart_ms_least = 0.05
 const pace_most = 256
 let pace = 64
 /**
- * The same while the word is up and the running code may not unwind: that code is not slowed down, and the first
- * function that may unwind does so after a few safepoints.
+ * The same while the word is up and the running code may not unwind: that code is not slowed down, and the
+ * first function that may unwind does so after a few safepoints.
  */
 const pace_refused = 16
 let looked_ms = 0
@@ -111,8 +112,8 @@ const looks_a_reading = 4
 let looks = 0
 
 /**
- * The same where safepoints are frequent and most of them only count down. Sets how many may pass before the next
- * check; in code that may not unwind, it does only that.
+ * The same where safepoints are frequent and most of them only count down. Sets how many may pass before the
+ * next check; in code that may not unwind, it does only that.
  */
 export function lookInTime(ok: unknown): boolean {
   if (!ok) {
@@ -191,7 +192,9 @@ export function enter(fn: (...args: any[]) => unknown, self: unknown, args: read
   }
 }
 
-/** In a generator, after a call that has unwound: drives the saved frames to their end, and returns the value. */
+/**
+ * In a generator, after a call that has unwound: drives the saved frames to their end, and returns the value.
+ */
 export function* rest(): Generator<number, any, unknown> {
   const chain = new FrameChain()
   let why = chain.took()

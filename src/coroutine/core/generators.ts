@@ -12,13 +12,13 @@
  *                                                                        driver > a: its yield* calls b: done, 7
  *
  * A generator joins the list in `next`, which its prototype overrides. So this works for generator functions
- * with that prototype (`resumable`; the compiler's twins have it). Other generators in the chain are not on the
- * list.
+ * with that prototype (`resumable`; the compiler's twins have it). Other generators in the chain are not on
+ * the list.
  *
- * The list must hold the chain that has just stopped, and nothing else. Code may call a generator by hand, see
- * it stop, and continue without stopping itself; then the list has a stale end. A stop that passes through
- * `yield*` keeps one result object. So (A) a generator whose result is not the last one seen is where the stop
- * began, and the generators that joined before it, since the driver resumed, are stale.
+ * The list must hold the chain that has just stopped, and nothing else. Code may call a generator by hand,
+ * see it stop, and continue without stopping itself; then the list has a stale end. A stop that passes
+ * through `yield*` keeps one result object. So (A) a generator whose result is not the last one seen is where
+ * the stop began, and the generators that joined before it, since the driver resumed, are stale.
  */
 import { put } from './define.ts'
 import { ran } from './faces.ts'
@@ -30,9 +30,9 @@ const prototype = Object.getPrototypeOf(function* () {}).prototype as AnyGenerat
 const { next: nativeNext, throw: nativeThrow } = prototype
 
 /**
- * The generators that have joined since the driver resumed, innermost first, from `base` to `count`. Those before
- * `base` belong to a driver further out. This is not the list of a coroutine: most coroutines never have one, and
- * the others get one of just the needed length.
+ * The generators that have joined since the driver resumed, innermost first, from `base` to `count`. Those
+ * before `base` belong to a driver further out. This is not the list of a coroutine: most coroutines never
+ * have one, and the others get one of just the needed length.
  */
 const joined: (AnyGenerator | undefined)[] = []
 let count = 0

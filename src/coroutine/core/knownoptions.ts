@@ -30,8 +30,8 @@ const wanted = {
 }
 
 /**
- * Refuses options that are not an object, options that do not exist, and values of another type. An option that
- * is undefined counts as left out.
+ * Refuses options that are not an object, options that do not exist, and values of another type. An option
+ * that is undefined counts as left out.
  */
 export function checkOptions(
   what: string,

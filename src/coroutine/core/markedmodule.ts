@@ -2,10 +2,10 @@ import { twin } from './coroutine.ts'
 import { loaderFace, notCompiled, warnUncompiled } from './uncompiled.ts'
 
 /**
- * Warns when a module that begins with 'use task' was not compiled. The text of its functions does not contain
- * the directive, so the text of the module is read, once. With `kernel.import` that is the named module. A
- * Schedule only has a function, so the module that called it is read, and those from which it imports the
- * function.
+ * Warns when a module that begins with 'use task' was not compiled. The text of its functions does not
+ * contain the directive, so the text of the module is read, once. With `kernel.import` that is the named
+ * module. A Schedule only has a function, so the module that called it is read, and those from which it
+ * imports the function.
  */
 type AnyFunction = (...args: any[]) => unknown
 

@@ -18,11 +18,6 @@ export function currentRunner(what: string): Runner {
   return here.runner
 }
 
-/** As `currentRunner`, but null where no coroutine runs. */
-export function runnerOrNull(): Runner | null {
-  return here.runner
-}
-
 /** Reports the progress of the running coroutine to its runner, if one runs. */
 export function reportProgress(value: unknown): void {
   here.runner?.progress(value)
@@ -51,7 +46,9 @@ export function beginWait(waiting: Runner, ms: number, wakeable = true): Waker {
   }
 }
 
-/** Ends what `beginWait` began: the coroutine continues, because it was woken or cancelled, or never stopped. */
+/**
+ * Ends what `beginWait` began: the coroutine continues, because it was woken or cancelled, or never stopped.
+ */
 export function endWait(): void {
   preemptionOn() // (B)
 }

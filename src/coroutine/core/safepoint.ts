@@ -4,9 +4,10 @@ import { traceStop } from './stoptrace.ts'
 /**
  * Safepoints, and preemption off: this thread's interrupt line and its mask.
  *
- * A running coroutine checks one word now and then. While the word is up and preemption is not off, the interrupt
- * handler decides whether the coroutine stops here. It does what the signal handler of the design does, and it
- * runs inside the running coroutine too. Without a handler, every safepoint that finds the word up stops.
+ * A running coroutine checks one word now and then. While the word is up and preemption is not off, the
+ * interrupt handler decides whether the coroutine stops here. It does what the signal handler of the design
+ * does, and it runs inside the running coroutine too. Without a handler, every safepoint that finds the word
+ * up stops.
  *
  *   word | preemption | what a safepoint does
  *   -----+------------+--------------------------------------------------------------
@@ -14,8 +15,8 @@ import { traceStop } from './stoptrace.ts'
  *   1    | off        | [2] nothing; the word stays up, and the first safepoint after `preemptionOn` fires
  *   1    | on         | [3] asks the handler; after a yes the coroutine must yield PREEMPTED
  *
- * Preemption off is a depth, as with push_off and pop_off. The depth belongs to the coroutine, not to the thread:
- * a switch stores the coroutine's depth with it and restores the scheduler's own.
+ * Preemption off is a depth, as with push_off and pop_off. The depth belongs to the coroutine, not to the
+ * thread: a switch stores the coroutine's depth with it and restores the scheduler's own.
  */
 export type Interrupt = () => boolean
 
@@ -97,8 +98,8 @@ const alwaysUp = Int32Array.of(1)
 let watcher: (() => void) | null = null
 
 /**
- * From here on each safepoint of this thread calls `listener`: compiled code finds a word that is always up, and
- * takes the slow path, which then checks the real word. For `heddle doctor`.
+ * From here on each safepoint of this thread calls `listener`: compiled code finds a word that is always up,
+ * and takes the slow path, which then checks the real word. For `heddle doctor`.
  */
 export function watchSafepoints(listener: () => void): void {
   watcher = listener
@@ -128,8 +129,8 @@ let deadline: PlainDeadline = (globalThis as never as Record<symbol, PlainDeadli
 }
 
 /**
- * While the word is up, safepoints of compiled code that was called as plain code, and so cannot be preempted,
- * call `passed`, which may throw: the only way to interrupt such code. For a thread without tasks.
+ * While the word is up, safepoints of compiled code that was called as plain code, and so cannot be
+ * preempted, call `passed`, which may throw: the only way to interrupt such code. For a thread without tasks.
  */
 export function setPlainDeadline(view: Int32Array, index: number, passed: PlainDeadline['passed']): void {
   deadline = { view, index, passed }

@@ -18,8 +18,8 @@ const limited = Error as { stackTraceLimit?: number }
 export const TRACE_FRAMES = 32
 
 /**
- * A trace takes some microseconds, and a coroutine may stop just as often: then only some stops have one. One more
- * is allowed every half millisecond, up to a few in a row.
+ * A trace takes some microseconds, and a coroutine may stop just as often: then only some stops have one. One
+ * more is allowed every half millisecond, up to a few in a row.
  */
 const APART_MS = 0.5
 const IN_A_ROW = 8

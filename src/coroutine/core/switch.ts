@@ -23,12 +23,12 @@ import type { Slices } from '../schedule/slices.ts'
  *   (F) runningCo = null, the depth as before
  *   (G) takes `preempted` before the next (A)
  *
- * Between (B) and (C), and between (D) and (F), other code runs while `runningCo` names the coroutine: the hook
- * that restores its asynchronous context. A safepoint in that code would preempt a coroutine that does not run
- * yet, that is preempted already, that waits, or that has ended.
+ * Between (B) and (C), and between (D) and (F), other code runs while `runningCo` names the coroutine: the
+ * hook that restores its asynchronous context. A safepoint in that code would preempt a coroutine that does
+ * not run yet, that is preempted already, that waits, or that has ended.
  *
- * A coroutine suspends with preemption off, from before its state changes until it continues: a tick in between
- * would make it ready although it waits. See `beginWait` in runner.ts.
+ * A coroutine suspends with preemption off, from before its state changes until it continues: a tick in
+ * between would make it ready although it waits. See `beginWait` in runner.ts.
  *
  * The design puts preempted coroutines into a ring, because its signal handler must not touch the ready
  * queue. Here a safepoint and the loop are the same thread, and (G) comes before each switch. So at most one
@@ -68,8 +68,8 @@ export class Switch {
   }
 
   /**
-   * Runs the coroutine until it stops. The design's `Resume`: the loop calls it while no coroutine runs, and reads
-   * from the coroutine afterwards how it stopped. `now` is when its slice begins.
+   * Runs the coroutine until it stops. The design's `Resume`: the loop calls it while no coroutine runs, and
+   * reads from the coroutine afterwards how it stopped. `now` is when its slice begins.
    */
   resume(co: Co<any>, now: number): void {
     assert(this.runningCo === null, 'a coroutine is resumed while no other runs')

@@ -5,10 +5,11 @@ import { floorName, machineryNames, setOnPass } from './generators.ts'
 import { captureStack, type StopTrace, TRACE_FRAMES } from './stoptrace.ts'
 
 /**
- * The stack of an error, as the author of the coroutine expects it. After a switch, only the innermost generator
- * of a coroutine is on the engine's stack, and the schedule called it. So the stack is repaired: frames of the
- * machinery are removed; callers whose frames were saved are shown as they were saved; each caller that the error
- * passes adds its own frame; an error that leaves the coroutine gets the coroutine's name and origin.
+ * The stack of an error, as the author of the coroutine expects it. After a switch, only the innermost
+ * generator of a coroutine is on the engine's stack, and the schedule called it. So the stack is repaired:
+ * frames of the machinery are removed; callers whose frames were saved are shown as they were saved; each
+ * caller that the error passes adds its own frame; an error that leaves the coroutine gets the coroutine's
+ * name and origin.
  *
  *   Error: no such row
  *       at find (table.ts:31:11)          as thrown: the innermost function, resumed by the schedule
@@ -125,7 +126,9 @@ function mendingOf(error: Captured & object): Mending {
   return mending
 }
 
-/** Functions that begin a coroutine, or a function that runs in one go: frames further out are not its own. */
+/**
+ * Functions that begin a coroutine, or a function that runs in one go: frames further out are not its own.
+ */
 const floors: string[] = [coroutineFloorName]
 
 /** Stacks of this thread end at a function of this name too, class and method: `Loop.call`. */

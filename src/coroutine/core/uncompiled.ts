@@ -1,6 +1,6 @@
 /**
- * Warns when a function that begins with 'use task' runs without having been compiled: nothing can preempt it.
- * Once for each function.
+ * Warns when a function that begins with 'use task' runs without having been compiled: nothing can preempt
+ * it. Once for each function.
  */
 
 /** The public part of this thread's loader (compiler/loading/loader.ts). */
@@ -44,8 +44,8 @@ interface Globals {
 const { process } = globalThis as unknown as Globals
 
 /**
- * Called for a function without a resumable form that becomes a coroutine or a task. False: the function is new
- * here and does not say 'use task'; its module may.
+ * Called for a function without a resumable form that becomes a coroutine or a task. False: the function is
+ * new here and does not say 'use task'; its module may.
  */
 export function tellUncompiled(fn: AnyFunction, name: string = fn.name): boolean {
   if (told.has(fn)) return true

@@ -1,5 +1,5 @@
 import { assert } from '../../arena/assert.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import { check, type Setup } from '../../checker/check.ts'
 import { BOUNDED, CheckedThreads, DIES, each, NONE } from '../../../testing/sync/checksetup.ts'
 import { CasesWait } from './sharedcases.ts'
@@ -61,7 +61,7 @@ function scene({ capacity, latest = false, full = 0, does, mortal, owes }: Scene
       new CasesWait('wait', [{ pipe: pipes[id], sends, value: sends ? id + 1 : undefined }])
     const tries = (id: number, sends: boolean): unknown => {
       const wait = end(id, sends)
-      return wait.attempt(ambient().futexes.context) ? outcome(wait, sends) : NOTHING
+      return wait.attempt(currentFutexes().context) ? outcome(wait, sends) : NOTHING
     }
     for (let value = 0; value < full; value++) {
       new CasesWait('wait', [{ pipe: pipes[count], sends: true, value: 11 + value }]).attempt(
@@ -135,7 +135,7 @@ function scene({ capacity, latest = false, full = 0, does, mortal, owes }: Scene
 }
 
 function close(pipe: SharedPipe): void {
-  const { context } = ambient().futexes
+  const { context } = currentFutexes()
   pipe.lock(context)
   pipe.close(context)
   pipe.unlock(context)
@@ -248,7 +248,7 @@ function selects(asleep: boolean, mortal = false): Setup {
     const sleeps = asleep ? threads.asleep(1, receiving) : null
     return {
       threads: {
-        sender: () => (asleep ? sending.attempt(ambient().futexes.context) : waitSync(sending, undefined)),
+        sender: () => (asleep ? sending.attempt(currentFutexes().context) : waitSync(sending, undefined)),
         receiver: () => (sleeps === null ? waitSync(receiving, undefined) : sleeps()),
       },
       ...(mortal && {

@@ -4,8 +4,8 @@ import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { twin } from '../../coroutine/core/coroutine.ts'
 import { facesOpen, finishedFace, toRun } from '../../coroutine/core/faces.ts'
 import { resumable } from '../../coroutine/core/generators.ts'
-import { runnerOrNull } from '../../coroutine/core/runner.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { here } from '../../thread/context.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import {
   type ChannelCase,
   casesAsync,
@@ -215,7 +215,7 @@ export class Channel<T = unknown> {
       pipe.close()
       return
     }
-    const { context } = ambient().futexes
+    const { context } = currentFutexes()
     pipe.lock(context)
     pipe.close(context)
     pipe.unlock(context)
@@ -283,7 +283,7 @@ export class Channel<T = unknown> {
   private spin(receives: boolean): boolean {
     const { pipe } = this
     if (!(pipe instanceof SharedPipe)) return false
-    const { spins } = ambient().futexes.context.thread
+    const { spins } = currentFutexes().context.thread
     const { capacity } = pipe
     for (let spin = 0; spin < spins; spin++) {
       if (receives ? pipe.count > 0 : pipe.count < capacity) return true
@@ -299,7 +299,7 @@ export class Channel<T = unknown> {
       this.received = pipe.taken as T
       return true
     }
-    const { context } = ambient().futexes
+    const { context } = currentFutexes()
     const outcome = pipe.receive(context, staging.i32, 0)
     if (outcome === PIPE_WOULD_WAIT || outcome === PIPE_ENDED) return false
     this.received = pipe.read(context, staging, 0) as T
@@ -307,7 +307,7 @@ export class Channel<T = unknown> {
   }
 
   private putShared(pipe: SharedPipe, value: T): number {
-    const { context } = ambient().futexes
+    const { context } = currentFutexes()
     writeValue(staging, 0, value, pipe.codec)
     const outcome = pipe.send(context, staging, 0)
     if (outcome === PIPE_WOULD_WAIT || outcome === PIPE_ENDED) dropValue(staging, 0, pipe.codec)
@@ -355,7 +355,7 @@ export class ChannelIterator<T> implements Iterator<T, undefined, unknown>, Iter
   }
 
   next(): IteratorResult<T, undefined> {
-    if (runnerOrNull() !== null) {
+    if (here.runner !== null) {
       throw new SyncError(
         'ERR_HEDDLE_WRONG_VERB',
         "for…of over a channel blocks, and a generator cannot be suspended by it: in a task use yield* channel.receive(), or for…of in a 'use task' function",

@@ -1,6 +1,6 @@
 import { suspendForm } from '../../coroutine/core/blocking.ts'
 import { resumable } from '../../coroutine/core/generators.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import { deadlineOf, sleepMs, timeLeft, WALL_STEP_MS, wokeEarly } from '../../futex/core/deadline.ts'
 import { startAlarm } from '../../machine/timekeeper/alarm.ts'
 import type { Channel } from './channel.ts'
@@ -98,7 +98,7 @@ export function tryCases(what: string, channelCases: readonly ChannelCase[]): Se
   const pipes = waiting.local()
   if (pipes !== null) return waiting.tryLocal(pipes)
   const cases = waiting.shared()
-  if (cases.attempt(ambient().futexes.context)) return cases
+  if (cases.attempt(currentFutexes().context)) return cases
   cases.giveUp()
   return null
 }
@@ -153,7 +153,7 @@ export function casesOnThread(
   if (served !== null) return served
   if (limitOf(options) !== Infinity) {
     // Only the timeout can end it.
-    const { now } = ambient().futexes.context
+    const { now } = currentFutexes().context
     const deadline = deadlineOf(now, limitOf(options))
     const nothing = new Int32Array(new SharedArrayBuffer(4))
     for (let left = timeLeft(now, deadline); left > 0; ) {

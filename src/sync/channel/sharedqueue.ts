@@ -1,7 +1,7 @@
 import { checkOptions, type Kinds } from '../../coroutine/core/knownoptions.ts'
 import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { freeWaiters, makeWaiter, type WaiterOptions } from '../../futex/operations/waitwake.ts'
 import { checkCount } from '../wait/errors.ts'
@@ -122,7 +122,7 @@ export class SharedQueue implements ObjectWords {
 
   /** Without waiting, into `record`; false: it is empty. */
   tryPopInto(record: { [index: number]: number }): boolean {
-    const { context } = ambient().futexes
+    const { context } = currentFutexes()
     this.lock(context)
     const popped = this.popLocked(record)
     unlockObject(context, this)
@@ -230,7 +230,7 @@ export class SharedQueue implements ObjectWords {
         `push: the record has ${record.length} numbers; give ${this.fields}, as the queue has`,
       )
     }
-    const { context } = ambient().futexes
+    const { context } = currentFutexes()
     this.lock(context)
     const pushed = this.pushLocked(record)
     unlockObject(context, this)

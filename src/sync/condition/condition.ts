@@ -3,7 +3,7 @@ import { checkOptions } from '../../coroutine/core/knownoptions.ts'
 import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { checkTime } from '../../coroutine/core/blocking.ts'
 import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import type { LockOwner } from '../../futex/core/owner.ts'
 import { hadMoved } from '../../futex/pi/pirequeue.ts'
@@ -171,7 +171,7 @@ export class Condition implements ObjectWords {
     }
     const { mutex, waiting, notified } = this
     const parking = mutex?.core.parking ?? null
-    return notify(ambient().futexes.context, this, { waiting, notified }, parking, Math.trunc(count))
+    return notify(currentFutexes().context, this, { waiting, notified }, parking, Math.trunc(count))
   }
 
   [Symbol.dispose](): void {
@@ -213,7 +213,7 @@ export class Condition implements ObjectWords {
     predicate: (() => boolean) | undefined,
   ): Generator<number, boolean, unknown> {
     if (predicate === undefined) return yield* this.park(this.open(held), { timeout })
-    const { now } = ambient().futexes.context
+    const { now } = currentFutexes().context
     const deadline = now() + timeout
     while (!predicate()) {
       const left = deadline - now()
@@ -263,7 +263,7 @@ export class Condition implements ObjectWords {
 
   private begin(held: Held): ConditionWait {
     this.mutex = held.mutex
-    const { context } = ambient().futexes
+    const { context } = currentFutexes()
     const id = held.mutex.objectId(context)
     return new ConditionWait(this, this.waiting, held, held.mutex.core.parking === null ? -id : id)
   }
@@ -316,7 +316,7 @@ export class Condition implements ObjectWords {
 
   /** Wakes the next waiter that was notified and not woken yet. */
   private wakeNext(): void {
-    const { context } = ambient().futexes
+    const { context } = currentFutexes()
     if (!this.notified.lockIfWaiting(context)) return
     this.notified.walk(context, new WakeCount(1))
     this.notified.unlock(context)

@@ -1,5 +1,4 @@
-import { runnerOrNull } from '../../coroutine/core/runner.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import { here } from '../../kernel/cpu/here.ts'
 import { currentTask } from '../../kernel/cpu/taskwaiter.ts'
 import { current } from '../../kernel/cpu/current.ts'
@@ -12,8 +11,8 @@ export function callerName(tid: number): string {
     const { name, id } = current()
     return name === '' ? `task ${id}` : `task '${name}' (${id})`
   }
-  const co = runnerOrNull()?.running?.() as { readonly name?: string } | null | undefined
+  const co = here.runner?.running?.() as { readonly name?: string } | null | undefined
   if (co !== null && co !== undefined) return `coroutine '${co.name ?? ''}' (${tid})`
-  const { id } = ambient().futexes.context.thread
+  const { id } = currentFutexes().context.thread
   return asyncOwnerOf(tid) === undefined ? `thread ${id}` : `async code of thread ${id} (${tid})`
 }

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest'
 import { Schedule } from '../../coroutine/index.ts'
 import { sleep } from '../../coroutine/core/blocking.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import { Kernel } from '../../kernel/boot/kernel.ts'
 import type * as Stranger from '../../../testing/sync/fixtures/stranger.ts'
 import { Condition, debugLocks, type LockReport, locks, Mutex, RwLock } from '../index.ts'
@@ -205,7 +205,7 @@ test('locks that were held when debug mode was turned off are not listed when it
 })
 
 test('a thread that joined leaves at its next lock once debug mode is turned off', () => {
-  const { context } = ambient().futexes
+  const { context } = currentFutexes()
   const table = new LockTable(context)
   table.turnOn()
   const mutex = new Mutex()

@@ -1,5 +1,5 @@
 import { checkOptions, type Kinds } from '../../coroutine/core/knownoptions.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { findOwner } from '../../futex/core/owner.ts'
 import { hostPlatform } from '../../machine/core/platform.ts'
@@ -59,7 +59,7 @@ const ENDED_CHECK_MS = 100
  */
 export function debugLocks(options: DebugOptions = {}): () => void {
   checkOptions('debugLocks(options)', options, debugKinds)
-  const watching = new Watching(ambient().futexes.context, options)
+  const watching = new Watching(currentFutexes().context, options)
   watching.table.turnOn(options.throws === true)
   setObserver(watching)
   const timer = setInterval(() => watching.findEnded(), ENDED_CHECK_MS)
@@ -73,7 +73,7 @@ export function debugLocks(options: DebugOptions = {}): () => void {
 
 /** Every lock that has a holder or a waiter. Debug mode must be on. */
 export function locks(): LockInfo[] {
-  const { context } = ambient().futexes
+  const { context } = currentFutexes()
   if (!LockTable.isOn(context)) {
     throw new Error('locks(): the holders of locks are recorded in debug mode only; call debugLocks() first')
   }
@@ -176,7 +176,7 @@ class Watching implements LockObserver {
   }
 
   private idOf(words: ObjectWords): number {
-    return new ParkingQueue(words).objectId(ambient().futexes.context)
+    return new ParkingQueue(words).objectId(currentFutexes().context)
   }
 
   private report(report: LockReport): void {

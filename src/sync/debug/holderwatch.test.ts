@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import { HolderWatch, type WatchedLock } from './holderwatch.ts'
 
 afterEach(() => {
@@ -31,7 +31,7 @@ function warnings(): string[] {
 
 test('a waiter that the lock was handed to, and that has not run since, does not wait for itself', () => {
   const said = warnings()
-  const { futexes } = ambient()
+  const futexes = currentFutexes()
   const { tid } = futexes.self
   const { lock, handTo } = lockHeldBy(tid + 1)
   const wait = HolderWatch.of(tid, lock)
@@ -44,7 +44,7 @@ test('a waiter that the lock was handed to, and that has not run since, does not
 
 test('a waiter that held the lock before waits for itself, and that is reported once', () => {
   const said = warnings()
-  const { futexes } = ambient()
+  const futexes = currentFutexes()
   const { tid } = futexes.self
   const wait = HolderWatch.of(tid, lockHeldBy(tid).lock)
   for (let n = 0; n < 3; n++) wait.checkDeadlock(futexes.context)

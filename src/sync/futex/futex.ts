@@ -1,5 +1,5 @@
 import { blocking } from '../../coroutine/core/blocking.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import { EAGAIN, EINVAL, FutexError } from '../../futex/core/errno.ts'
 import type { WaitResult } from '../../futex/core/futexes.ts'
 import type { LockOwner } from '../../futex/core/owner.ts'
@@ -175,14 +175,14 @@ export const futex = {
 
   /** Wakes up to `limit` waiters; returns how many. */
   wake(view: FutexView, index: number, limit = 1, options: FutexWakeOptions = {}): number {
-    const here = ambient()
+    const futexes = currentFutexes()
     const shared = sharedIn(view, 'futex.wake', options.flags)
     const { bitset = MATCH_ANY } = options
     if ((bitset | 0) === 0)
       throw new FutexError(EINVAL, 'futex.wake', 'bitset: 0 meets no waiter; give at least one bit')
-    const word = wordOf(here, 'futex.wake', view, index)
+    const word = wordOf(futexes, 'futex.wake', view, index)
     const most = count(limit, 'futex.wake')
-    return most === 0 ? 0 : counted(wake(here.futexes.context, word, shared, most, bitset | 0), 'futex.wake')
+    return most === 0 ? 0 : counted(wake(futexes.context, word, shared, most, bitset | 0), 'futex.wake')
   },
 
   /** Wakes some waiters of the first word, and moves others to the second; returns how many in all. */
@@ -242,11 +242,11 @@ export const futex = {
       flags,
     }: { readonly wake?: number; readonly wakeSecond?: number; readonly flags?: number } = {},
   ): number {
-    const here = ambient()
+    const futexes = currentFutexes()
     const what = 'futex.wakeOp'
     const shared = sharedIn(view, what, flags)
-    const first = lockWordOf(here, what, view, index)
-    const second = lockWordOf(here, what, view2, index2)
+    const first = lockWordOf(futexes, what, view, index)
+    const second = lockWordOf(futexes, what, view2, index2)
     const { op, oparg, cmp, cmparg } = change
     field(op, 'op', 0, 0xf)
     field(oparg, 'oparg', ...ARGUMENT)
@@ -254,7 +254,7 @@ export const futex = {
     field(cmparg, 'cmparg', ...ARGUMENT)
     const encoded = encodeOp(op, oparg, cmp, cmparg)
     const [most, mostSecond] = [count(wakes, what, 'wake'), count(wakeSecond, what, 'wakeSecond')]
-    return counted(wakeOp(here.futexes.context, first, second, shared, most, mostSecond, encoded), what)
+    return counted(wakeOp(futexes.context, first, second, shared, most, mostSecond, encoded), what)
   },
 
   /** Locks the word. While it waits, it lends its priority to the holder. False: the time is over. */
@@ -366,7 +366,7 @@ export const futex = {
 
   /** The id of the buffer outside of a kernel: send it with the buffer, and call `join` in the receiver. */
   idOf(buffer: SharedArrayBuffer): number {
-    return knownOf(ambient(), buffer).id
+    return knownOf(currentFutexes(), buffer).id
   },
 
   /** Gives the buffer this id on this thread, before its first use here. A kernel needs no such call. */
@@ -384,12 +384,12 @@ function moveWaiters(
   { wake: wakes = 1, move = Infinity, flags }: FutexRequeueOptions,
   expected: number | bigint | undefined,
 ): number | 'not-equal' {
-  const here = ambient()
+  const futexes = currentFutexes()
   const shared = sharedIn(view, what, flags)
   if (flags !== undefined) sharedIn(view2, what, flags)
   const [most, mostMoved] = [count(wakes, what, 'wake'), count(move, what, 'move')]
-  const from = wordOf(here, what, view, index)
-  const to = wordOf(here, what, view2, index2)
+  const from = wordOf(futexes, what, view, index)
+  const to = wordOf(futexes, what, view2, index2)
   const value = expected === undefined ? undefined : valueIn(view, what, expected)
-  return countedOrNot(requeue(here.futexes.context, from, to, shared, most, mostMoved, value), what)
+  return countedOrNot(requeue(futexes.context, from, to, shared, most, mostMoved, value), what)
 }

@@ -1,5 +1,6 @@
 import { currentTask } from '../../kernel/cpu/taskwaiter.ts'
-import { type Ambient, ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
+import type { Futexes } from '../../futex/core/futexes.ts'
 import { finishCall, type Prepared, type PreparedWait } from '../../futex/operations/call.ts'
 import { EAGAIN, EINTR, EINVAL, ETIMEDOUT, FutexError } from '../../futex/core/errno.ts'
 import { parkFor } from '../../futex/core/futexes.ts'
@@ -17,7 +18,7 @@ import { refuseBlocking, refuseInTask } from '../wait/caller.ts'
 export type FutexLockView = Int32Array | Uint32Array
 
 /** Begins a wait for a lock, for the owner in `waiterOptions`: a result, or a wait. */
-export type BeginLock = (here: Ambient, waiterOptions: WaiterOptions) => Prepared
+export type BeginLock = (futexes: Futexes, waiterOptions: WaiterOptions) => Prepared
 
 export function lockOf(
   view: FutexLockView,
@@ -25,10 +26,10 @@ export function lockOf(
   options: FutexWaitOptions,
   tries = false,
 ): BeginLock {
-  return (here, waiterOptions) => {
+  return (futexes, waiterOptions) => {
     options.signal?.throwIfAborted()
-    const word = lockWordOf(here, 'futex.lockPi', view, index)
-    const { context } = here.futexes
+    const word = lockWordOf(futexes, 'futex.lockPi', view, index)
+    const { context } = futexes
     return lockPi(context, waiterOptions, word, true, deadlineIn(context, 'futex.lockPi', options), tries)
   }
 }
@@ -43,11 +44,11 @@ export function waitForLockOf(
   options: FutexWaitOptions,
 ): BeginLock {
   const what = 'futex.waitRequeuePi'
-  return (here, waiterOptions) => {
+  return (futexes, waiterOptions) => {
     options.signal?.throwIfAborted()
-    const lock = lockWordOf(here, what, lockView, lockIndex)
-    const word = lockWordOf(here, what, view, index)
-    const { context } = here.futexes
+    const lock = lockWordOf(futexes, what, lockView, lockIndex)
+    const word = lockWordOf(futexes, what, view, index)
+    const { context } = futexes
     const deadline = deadlineIn(context, what, options)
     return waitRequeuePi(context, waiterOptions, word, lock, true, valueIn(view, what, value), deadline)
   }
@@ -59,11 +60,11 @@ export function* lockInTask(
   begin: BeginLock,
   signal: AbortSignal | undefined,
 ): Generator<number, number, unknown> {
-  const here = ambient()
+  const futexes = currentFutexes()
   const task = currentTask()
   if (task === null)
     throw new FutexError(EINVAL, what, 'no task of a kernel runs here: use the Sync or Async form')
-  const prepared = begin(here, taskWaiter(task, task.owner))
+  const prepared = begin(futexes, taskWaiter(task, task.owner))
   return typeof prepared === 'number' ? prepared : yield* parkFor(task, prepared, signal)
 }
 
@@ -72,11 +73,11 @@ resumable(lockInTask)
 /** The same for this thread; blocks it. */
 export function lockOnThread(what: string, begin: BeginLock): number {
   refuseInTask(what)
-  const here = ambient()
-  const prepared = begin(here, threadWaiter(undefined, here.futexes.self))
+  const futexes = currentFutexes()
+  const prepared = begin(futexes, threadWaiter(undefined, futexes.self))
   if (typeof prepared === 'number') return prepared
-  refuseToSleep(here, what, prepared)
-  return here.futexes.blockFor(prepared)
+  refuseToSleep(futexes, what, prepared)
+  return futexes.blockFor(prepared)
 }
 
 /** The same for async code, with a new owner. If the result is 0 the caller keeps the owner, and `unlockPi` closes it. */
@@ -84,12 +85,11 @@ export async function lockAsPromise(
   begin: BeginLock,
   signal: AbortSignal | undefined,
 ): Promise<{ readonly result: number; readonly owner: LockOwner }> {
-  const here = ambient()
-  const { futexes } = here
+  const futexes = currentFutexes()
   const owner = futexes.makeOwner()
   let result = -EINTR
   try {
-    const prepared = begin(here, promiseWaiter(undefined, owner))
+    const prepared = begin(futexes, promiseWaiter(undefined, owner))
     result = typeof prepared === 'number' ? prepared : await futexes.promiseFor(prepared, signal)
     return { result, owner }
   } finally {
@@ -106,24 +106,24 @@ export function locked(result: number, what: string, signal?: AbortSignal | unde
 }
 
 /** The owner of the running task, or of the thread. */
-function ownerHere(here: Ambient): LockOwner {
-  return currentTask()?.owner ?? here.futexes.self
+function ownerHere(futexes: Futexes): LockOwner {
+  return currentTask()?.owner ?? futexes.self
 }
 
 /** False: another owner holds it. */
 export function tryLock(view: FutexLockView, index: number): boolean {
-  const here = ambient()
-  const result = lockOf(view, index, {}, true)(here, threadWaiter(undefined, ownerHere(here))) as number
+  const futexes = currentFutexes()
+  const result = lockOf(view, index, {}, true)(futexes, threadWaiter(undefined, ownerHere(futexes))) as number
   return result === -EAGAIN ? false : locked(result, 'futex.tryLockPi')
 }
 
 export function unlock(view: FutexLockView, index: number, owner: LockOwner | undefined): void {
-  const here = ambient()
+  const futexes = currentFutexes()
   const what = 'futex.unlockPi'
-  const word = lockWordOf(here, what, view, index)
-  const result = unlockPi(here.futexes.context, owner ?? ownerHere(here), word, true)
+  const word = lockWordOf(futexes, what, view, index)
+  const result = unlockPi(futexes.context, owner ?? ownerHere(futexes), word, true)
   if (result < 0) throw new FutexError(-result, what)
-  if (owner !== undefined) here.futexes.closeOwner(owner)
+  if (owner !== undefined) futexes.closeOwner(owner)
 }
 
 /** Gives a free lock to the first waiter, and moves up to `move` others to it. Returns how many in all, or an error, negated. */
@@ -135,16 +135,16 @@ export function moveToLockOf(
   expected: number,
   move: number,
 ): number {
-  const here = ambient()
+  const futexes = currentFutexes()
   const what = 'futex.cmpRequeuePi'
-  const from = lockWordOf(here, what, view, index)
-  const lock = lockWordOf(here, what, lockView, lockIndex)
-  return requeuePi(here.futexes.context, from, lock, true, move, valueIn(view, what, expected))
+  const from = lockWordOf(futexes, what, view, index)
+  const lock = lockWordOf(futexes, what, lockView, lockIndex)
+  return requeuePi(futexes.context, from, lock, true, move, valueIn(view, what, expected))
 }
 
 /** Throws on a thread that must not block, after its waiter has left the queue. */
-function refuseToSleep(here: Ambient, what: string, prepared: PreparedWait): void {
-  if (here.futexes.mayBlock) return
-  finishCall(here.futexes.context, prepared, finishWait(here.futexes.context, prepared.waiters, -EINTR))
-  refuseBlocking(here, what)
+function refuseToSleep(futexes: Futexes, what: string, prepared: PreparedWait): void {
+  if (futexes.mayBlock) return
+  finishCall(futexes.context, prepared, finishWait(futexes.context, prepared.waiters, -EINTR))
+  refuseBlocking(futexes, what)
 }

@@ -1,6 +1,7 @@
 import type { FutexContext } from '../../futex/core/context.ts'
 import { currentTask } from '../../kernel/cpu/taskwaiter.ts'
-import { type Ambient, ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
+import type { Futexes } from '../../futex/core/futexes.ts'
 import type { Prepared } from '../../futex/operations/call.ts'
 import { deadlineOf, wallLimit } from '../../futex/core/deadline.ts'
 import { EAGAIN, EINTR, EINVAL, ETIMEDOUT, FutexError } from '../../futex/core/errno.ts'
@@ -61,20 +62,20 @@ export function deadlineIn({ now }: FutexContext, what: string, options: FutexWa
 }
 
 function prepare(
-  here: Ambient,
+  futexes: Futexes,
   waiterOptions: WaiterOptions,
   what: string,
   entries: readonly FutexWaitEntry[],
   options: FutexWaitOptions,
 ): Prepared {
   options.signal?.throwIfAborted()
-  const { context } = here.futexes
+  const { context } = futexes
   const { bitset = MATCH_ANY } = options
   const shared = entries.map(({ view, flags }) => sharedIn(view, what, flags))
   if ((bitset | 0) === 0)
     throw new FutexError(EINVAL, what, 'bitset: 0 matches no wake; set at least one bit')
   const deadline = deadlineIn(context, what, options)
-  const words = entries.map(({ view, index }) => wordOf(here, what, view, index))
+  const words = entries.map(({ view, index }) => wordOf(futexes, what, view, index))
   const values = entries.map(({ view, value }) => valueIn(view, what, value))
   const waiters: number[] = []
   for (let at = 0; at < words.length; at++) {
@@ -134,11 +135,11 @@ export function* waitIn(
   entries: readonly FutexWaitEntry[],
   options: FutexWaitOptions,
 ): Generator<number, number, unknown> {
-  const here = ambient()
+  const futexes = currentFutexes()
   const task = currentTask()
   if (task === null)
     throw new FutexError(EINVAL, what, 'no task of a kernel runs here: use the Sync or Async form')
-  const prepared = prepare(here, taskWaiter(task), what, entries, options)
+  const prepared = prepare(futexes, taskWaiter(task), what, entries, options)
   return done(typeof prepared === 'number' ? prepared : yield* parkFor(task, prepared, options.signal))
 }
 
@@ -151,10 +152,10 @@ export function waitOnThread(
   options: FutexWaitOptions,
 ): number {
   refuseInTask(what)
-  const here = ambient()
-  refuseBlocking(here, what)
-  const prepared = prepare(here, threadWaiter(), what, entries, options)
-  return done(typeof prepared === 'number' ? prepared : here.futexes.blockFor(prepared))
+  const futexes = currentFutexes()
+  refuseBlocking(futexes, what)
+  const prepared = prepare(futexes, threadWaiter(), what, entries, options)
+  return done(typeof prepared === 'number' ? prepared : futexes.blockFor(prepared))
 }
 
 /** The same, as a promise. */
@@ -163,7 +164,7 @@ export async function waitAsPromise(
   entries: readonly FutexWaitEntry[],
   options: FutexWaitOptions,
 ): Promise<number> {
-  const { futexes } = ambient()
-  const prepared = prepare(ambient(), promiseWaiter(), what, entries, options)
+  const futexes = currentFutexes()
+  const prepared = prepare(futexes, promiseWaiter(), what, entries, options)
   return done(typeof prepared === 'number' ? prepared : await futexes.promiseFor(prepared, options.signal))
 }

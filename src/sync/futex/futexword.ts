@@ -1,5 +1,4 @@
-import type { Ambient } from '../../futex/core/ambient.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import { FUTEX2_PRIVATE, FUTEX2_SIZE_MASK } from '../../futex/operations/call.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { nextObject } from '../../futex/core/domainwords.ts'
@@ -77,7 +76,7 @@ function knownIn(futexes: Futexes): WeakMap<SharedArrayBuffer, Known> {
 }
 
 /** The id of the buffer on this thread; the first call creates it. */
-export function knownOf({ futexes }: Ambient, buffer: SharedArrayBuffer): Known {
+export function knownOf(futexes: Futexes, buffer: SharedArrayBuffer): Known {
   const known = knownIn(futexes)
   let found = known.get(buffer)
   if (found === undefined) {
@@ -109,7 +108,7 @@ function hasNoIntegers(view: ArrayBufferView): boolean {
 const arrays = [Uint8Array, Uint16Array, Int32Array, BigInt64Array] as const
 
 /** The word that a call names. Throws EFAULT, with the wrong argument. */
-export function wordOf(here: Ambient, what: string, view: FutexView, index: number): FutexWord {
+export function wordOf(futexes: Futexes, what: string, view: FutexView, index: number): FutexWord {
   if (!ArrayBuffer.isView(view) || !(view.buffer instanceof SharedArrayBuffer)) {
     throw new FutexError(EFAULT, what, 'view: not a typed array over a SharedArrayBuffer')
   }
@@ -121,19 +120,19 @@ export function wordOf(here: Ambient, what: string, view: FutexView, index: numb
     throw new FutexError(EFAULT, what, `index: ${String(index)} is not in a view of ${view.length} words`)
   }
   const buffer = view.buffer as SharedArrayBuffer
-  const known = knownOf(here, buffer)
+  const known = knownOf(futexes, buffer)
   const size = sizeOf(view)
   let mapped = known.mapped[size]
   if (mapped === undefined) {
     const words: FutexView = new (arrays[size] as Int32ArrayConstructor)(buffer, 0, buffer.byteLength >> size)
     known.mapped[size] = mapped = new SharedMemory(words, FIRST_KEY + 8 * known.id + size)
   }
-  return mapped.word(here.futexes.context, (view.byteOffset >> size) + index)
+  return mapped.word(futexes.context, (view.byteOffset >> size) + index)
 }
 
 /** The word that a call names, which must have 32 bits: else EINVAL. */
-export function lockWordOf(here: Ambient, what: string, view: FutexView, index: number): FutexWord {
-  const word = wordOf(here, what, view, index)
+export function lockWordOf(futexes: Futexes, what: string, view: FutexView, index: number): FutexWord {
+  const word = wordOf(futexes, what, view, index)
   if (sizeOf(view) !== 2)
     throw new FutexError(
       EINVAL,
@@ -183,7 +182,7 @@ export function sharedIn(view: FutexView, what: string, flags: number | undefine
 
 /** The buffer has this id on this thread from now on. */
 export function joinBuffer(buffer: SharedArrayBuffer, id: number): void {
-  const { futexes } = ambient()
+  const futexes = currentFutexes()
   if (!(buffer instanceof SharedArrayBuffer))
     throw new FutexError(EFAULT, 'futex.join', 'buffer: not a SharedArrayBuffer')
   if (!Number.isInteger(id) || id < 1)

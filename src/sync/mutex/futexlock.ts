@@ -1,5 +1,5 @@
 import { wait as waitForPromise } from '../../coroutine/core/blocking.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import {
   EBUSY,
@@ -216,7 +216,7 @@ export class FutexLock implements LockCore {
   }
 
   private here(): NonNullable<FutexLock['opened']> {
-    const { futexes } = ambient()
+    const futexes = currentFutexes()
     if (this.opened?.futexes !== futexes) {
       const word = mappedWord(futexes, this.place)
       this.opened = { futexes, word, lock: this.make(futexes, word) }

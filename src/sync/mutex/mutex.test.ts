@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads'
 import { describe, expect, test, vi } from 'vitest'
 import { Schedule } from '../../coroutine/index.ts'
 import { sleep } from '../../coroutine/core/blocking.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import { wakeOrphans } from '../../futex/recovery/recover.ts'
 import { ID } from '../wait/objectwords.ts'
 import { Mutex, RwLock, Semaphore, UnlockToken } from '../index.ts'
@@ -100,7 +100,7 @@ test('a coroutine that checks again because a thread has died waits on, and gets
     return got.locked
   })
   await expect.poll(() => mutex.i32[mutex.at] < 0).toBe(true)
-  wakeOrphans(ambient().futexes.context)
+  wakeOrphans(currentFutexes().context)
   await new Promise(resolve => setTimeout(resolve, 1))
   token.unlock()
   expect(await waiting).toBe(true)
@@ -136,10 +136,10 @@ test('async code gets a robust mutex whose holder died, and makes it consistent'
 
 test('a lock that failed because the arena was full works when there is room', () => {
   const mutex = new Mutex({ robust: true })
-  const map = vi.spyOn(ambient().futexes.space, 'map').mockImplementationOnce(() => {
+  const map = vi.spyOn(currentFutexes().space, 'map').mockImplementationOnce(() => {
     throw new RangeError('mappings is full')
   })
-  const find = vi.spyOn(ambient().futexes.space, 'findBuffer').mockReturnValueOnce(undefined)
+  const find = vi.spyOn(currentFutexes().space, 'findBuffer').mockReturnValueOnce(undefined)
   expect(() => mutex.lockSync()).toThrow('mappings is full')
   map.mockRestore()
   find.mockRestore()

@@ -1,8 +1,8 @@
 import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
 import { checkOptions, type Kinds } from '../../coroutine/core/knownoptions.ts'
-import { runnerOrNull } from '../../coroutine/core/runner.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { here } from '../../thread/context.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import type { LockOwner } from '../../futex/core/owner.ts'
 import { defaultProtocol } from '../../handoff/protocol.ts'
@@ -140,7 +140,7 @@ export class Mutex implements ObjectWords, WatchedLock {
 
   /** On a thread: blocks it until it has the lock. */
   lockSync(options?: WaitOptions): UnlockToken {
-    if (runnerOrNull() !== null) refuseInTask('lock')
+    if (here.runner !== null) refuseInTask('lock')
     if (options !== undefined) checkWait(options)
     if (!this.core.tryLockHere()) {
       const owner = currentOwner()
@@ -297,7 +297,7 @@ export class Mutex implements ObjectWords, WatchedLock {
     try {
       yield* this.core.lockTask('wait', owner, undefined, long)
     } finally {
-      long.end(ambient().futexes.context)
+      long.end(currentFutexes().context)
     }
     this.core.relocked()
   }
@@ -362,7 +362,7 @@ export class Mutex implements ObjectWords, WatchedLock {
     try {
       isHeld = yield* this.core.lockTask(what, owner, options, long)
     } finally {
-      long.end(ambient().futexes.context)
+      long.end(currentFutexes().context)
       if (observer !== null) observer.waited(this, owner.tid)
     }
     if (isHeld) {
@@ -380,7 +380,7 @@ export class Mutex implements ObjectWords, WatchedLock {
     try {
       return this.core.lockSync(what, owner, options, long)
     } finally {
-      long.end(ambient().futexes.context)
+      long.end(currentFutexes().context)
       if (observer !== null) observer.waited(this, owner.tid)
     }
   }

@@ -1,5 +1,5 @@
 import { pause } from '../../arena/sync/pause.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { type Decision, STOP, WAKE } from '../../futex/core/decision.ts'
 import { recordAcquired, recordContended, recordReleased } from '../../futex/core/events.ts'
@@ -88,7 +88,7 @@ export class ParkingLock implements LockCore, ObjectWords {
   /** A thread spins before it blocks, because most locks are held for less time than a thread takes to sleep. */
   tryLockSoon({ tid }: LockOwner, blocks: boolean): boolean {
     if (!blocks) return false
-    const { spins } = ambient().futexes.context.thread
+    const { spins } = currentFutexes().context.thread
     for (let spin = 0; spin < WAIT_SPINS && spin < spins; spin++) {
       pause()
       if (Atomics.load(this.i32, this.at) === 0 && takeWord(this, tid)) return true
@@ -151,7 +151,7 @@ export class ParkingLock implements LockCore, ObjectWords {
   /** If the lock is free, the first waiter is woken. */
   passOn(): void {
     const { i32, at, queue } = this
-    const { context } = ambient().futexes
+    const { context } = currentFutexes()
     if (!queue.lockIfWaiting(context)) return
     if (this.holder() === 0) queue.walk(context, new WakeCount(1))
     if (queue.isEmpty(context)) Atomics.and(i32, at, ~HAS_WAITERS)
@@ -173,7 +173,7 @@ export class ParkingLock implements LockCore, ObjectWords {
 
   private unlockContended(tid: number): boolean {
     if (this.holder() !== tid) return false
-    this.release(ambient().futexes.context)
+    this.release(currentFutexes().context)
     return true
   }
 

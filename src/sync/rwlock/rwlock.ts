@@ -1,8 +1,8 @@
 import { pause } from '../../arena/sync/pause.ts'
 import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
-import { runnerOrNull } from '../../coroutine/core/runner.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { here } from '../../thread/context.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { LockOwner } from '../../futex/core/owner.ts'
 import { asyncOwner, asyncOwnerOf, returnOwner } from '../wait/asyncowner.ts'
 import type { SyncError } from '../wait/errors.ts'
@@ -96,7 +96,7 @@ export class RwLock extends SyncObject {
   }
 
   lockReadSync(options?: WaitOptions): ReadGuard {
-    if (runnerOrNull() !== null) refuseInTask('lockRead')
+    if (here.runner !== null) refuseInTask('lockRead')
     if (options !== undefined) checkWait(options)
     const tid = currentTid()
     if (this.tryReading(tid) || this.spin(tid, true)) return this.readGuard
@@ -107,7 +107,7 @@ export class RwLock extends SyncObject {
 
   async lockReadAsync(options?: WaitOptions): Promise<ReadGuard> {
     checkWait(options)
-    const { tid } = ambient().futexes.self
+    const { tid } = currentFutexes().self
     if (!this.tryReading(tid)) {
       await asPromise(new ReadWait(this), options)
       this.holders.add(tid, 1)
@@ -132,7 +132,7 @@ export class RwLock extends SyncObject {
   }
 
   lockWriteSync(options?: WaitOptions): WriteGuard {
-    if (runnerOrNull() !== null) refuseInTask('lockWrite')
+    if (here.runner !== null) refuseInTask('lockWrite')
     if (options !== undefined) checkWait(options)
     const tid = currentTid()
     if (!this.tryWriting(tid) && !this.spin(tid, false))
@@ -159,7 +159,7 @@ export class RwLock extends SyncObject {
     const tid = currentTid()
     if (this.tryWriting(tid)) return this.writeGuard
     if (this.readers === 0) return null
-    const dead = this.holders.takeDead(ambient().futexes.context)
+    const dead = this.holders.takeDead(currentFutexes().context)
     if (dead === 0) return null
     this.inLock(seen => seen - Math.min(dead, readersOf(seen)))
     return this.tryWriting(tid) ? this.writeGuard : null
@@ -200,7 +200,7 @@ export class RwLock extends SyncObject {
   }
 
   upgradeSync(options?: WaitOptions): UpgradeGuard {
-    if (runnerOrNull() !== null) refuseInTask('upgrade')
+    if (here.runner !== null) refuseInTask('upgrade')
     if (options !== undefined) checkWait(options)
     const tid = currentTid()
     if (this.tryUpgrading(tid)) return this.upgradeGuard
@@ -209,7 +209,7 @@ export class RwLock extends SyncObject {
     try {
       onThread(wait, options)
     } finally {
-      long.end(ambient().futexes.context)
+      long.end(currentFutexes().context)
     }
     this.holders.remove(tid, 1)
     return this.upgradeGuard
@@ -230,7 +230,7 @@ export class RwLock extends SyncObject {
     const flow = asyncOwnerOf(tid)
     if (observer !== null) observer.released(this, tid)
     if (Atomics.compareExchange(this.i32, this.at, WRITER | tid, 1) !== (WRITER | tid)) this.inLock(() => 1)
-    this.holders.add(flow === undefined ? tid : ambient().futexes.self.tid, 1)
+    this.holders.add(flow === undefined ? tid : currentFutexes().self.tid, 1)
     if (flow !== undefined) returnOwner(flow)
     return this.readGuard
   }
@@ -253,7 +253,7 @@ export class RwLock extends SyncObject {
   /** @internal Changes the state under the queue's lock, and admits the waiters that it allows. */
   inLock(change: (seen: number) => number): void {
     this.refuseDisposed('unlock')
-    const { context } = ambient().futexes
+    const { context } = currentFutexes()
     this.queue.lockedDo(context, () => {
       finishGrant(context, this)
       changeAndServe(context, this, change)
@@ -301,7 +301,7 @@ export class RwLock extends SyncObject {
   /** A thread spins before it blocks, because many sections are short. */
   private spin(tid: number, reads: boolean): boolean {
     const { i32, at } = this
-    const { spins } = ambient().futexes.context.thread
+    const { spins } = currentFutexes().context.thread
     for (let spin = 0; spin < WAIT_SPINS && spin < spins; spin++) {
       pause()
       const seen = Atomics.load(i32, at)
@@ -329,7 +329,7 @@ export class RwLock extends SyncObject {
     try {
       yield* inTask(wait, options)
     } finally {
-      long.end(ambient().futexes.context)
+      long.end(currentFutexes().context)
     }
     this.holders.remove(tid, 1)
     return this.upgradeGuard
@@ -346,7 +346,7 @@ export class RwLock extends SyncObject {
     try {
       yield* inTask(wait, options)
     } finally {
-      long.end(ambient().futexes.context)
+      long.end(currentFutexes().context)
       if (observer !== null) observer.waited(this, tid)
     }
     this.tellAcquired(tid)
@@ -368,7 +368,7 @@ export class RwLock extends SyncObject {
     try {
       onThread(wait, options)
     } finally {
-      long.end(ambient().futexes.context)
+      long.end(currentFutexes().context)
       if (observer !== null) observer.waited(this, tid)
     }
     this.tellAcquired(tid)

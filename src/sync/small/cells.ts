@@ -1,6 +1,6 @@
 import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { checkNotified } from '../wait/errors.ts'
 import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
@@ -107,7 +107,7 @@ export class AtomicInt32 extends SyncObject {
     checkNotified(count)
     if (Atomics.load(this.i32, this.at) >= 0) return 0
     this.refuseDisposed('notify')
-    const { context } = ambient().futexes
+    const { context } = currentFutexes()
     const waking = new WakeCount(count)
     this.queue.lock(context)
     this.queue.walk(context, waking)

@@ -1,8 +1,8 @@
 import type { Kinds } from '../../coroutine/core/knownoptions.ts'
 import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
-import { runnerOrNull } from '../../coroutine/core/runner.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { here } from '../../thread/context.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import {
   asPromise,
@@ -70,7 +70,7 @@ export class Event extends SyncObject {
       if (seen === SET || Atomics.compareExchange(i32, at, 0, SET) === 0) return
     }
     this.refuseDisposed('set')
-    const { context } = ambient().futexes
+    const { context } = currentFutexes()
     const { queue } = this
     queue.lock(context)
     if (!this.auto || queue.isEmpty(context)) {
@@ -98,7 +98,7 @@ export class Event extends SyncObject {
   }
 
   waitSync(options?: WaitOptions): void {
-    if (runnerOrNull() !== null) refuseInTask('wait')
+    if (here.runner !== null) refuseInTask('wait')
     if (options !== undefined) checkWait(options)
     if (!this.pass()) onThread(new EventWait(this), options)
   }

@@ -1,8 +1,8 @@
 import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { wait as waitForPromise } from '../../coroutine/core/blocking.ts'
 import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
-import { runnerOrNull } from '../../coroutine/core/runner.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { here } from '../../thread/context.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { findOwner } from '../../futex/core/owner.ts'
 import { asyncOwner, returnOwner } from '../wait/asyncowner.ts'
@@ -53,7 +53,7 @@ export class Once extends SyncObject {
   }
 
   runSync(fn: () => unknown, options?: WaitOptions): boolean {
-    if (runnerOrNull() !== null) refuseInTask('run')
+    if (here.runner !== null) refuseInTask('run')
     if (Atomics.load(this.i32, this.at) === DONE) return false
     checkWait(options)
     const wait = new OnceWait(this, currentTid())
@@ -117,7 +117,7 @@ export class Once extends SyncObject {
   /** From [2] to [4], or to [1] or [3]. */
   private finish(ok: boolean): void {
     const { i32, at, queue } = this
-    const { context } = ambient().futexes
+    const { context } = currentFutexes()
     queue.lock(context)
     // The word first: if this thread dies here, the waiters that it did not wake check again, and find it.
     Atomics.store(i32, at, ok ? DONE : queue.isEmpty(context) ? 0 : HAS_WAITERS)

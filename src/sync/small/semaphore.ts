@@ -1,7 +1,7 @@
 import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
-import { runnerOrNull } from '../../coroutine/core/runner.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { here } from '../../thread/context.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { type Decision, STOP, WAKE } from '../../futex/core/decision.ts'
 import { Waiter } from '../../futex/core/records.ts'
@@ -100,7 +100,7 @@ export class Semaphore extends SyncObject {
   }
 
   acquireSync(count = 1, options?: WaitOptions): Permits {
-    if (runnerOrNull() !== null) refuseInTask('acquire')
+    if (here.runner !== null) refuseInTask('acquire')
     if (options !== undefined) checkWait(options)
     const tid = currentTid()
     if (this.attempt(count, tid)) return this.permits(count)
@@ -111,7 +111,7 @@ export class Semaphore extends SyncObject {
 
   async acquireAsync(count = 1, options?: WaitOptions): Promise<Permits> {
     checkWait(options)
-    const { tid } = ambient().futexes.self
+    const { tid } = currentFutexes().self
     if (this.attempt(count, tid)) return this.permits(count)
     await asPromise(new PermitWait(this, count), options)
     this.holders.add(tid, count)
@@ -122,9 +122,9 @@ export class Semaphore extends SyncObject {
   tryAcquire(count = 1): Permits | null {
     const tid = currentTid()
     if (this.attempt(count, tid)) return this.permits(count)
-    const dead = this.holders.takeDead(ambient().futexes.context)
+    const dead = this.holders.takeDead(currentFutexes().context)
     if (dead === 0) return null
-    this.serve(ambient().futexes.context, dead)
+    this.serve(currentFutexes().context, dead)
     return this.attempt(count, tid) ? this.permits(count) : null
   }
 
@@ -149,7 +149,7 @@ export class Semaphore extends SyncObject {
       expected = seen
     }
     this.refuseDisposed('release')
-    this.serve(ambient().futexes.context, count)
+    this.serve(currentFutexes().context, count)
   }
 
   private refuseTooMany(seen: number, count: number): void {
@@ -265,7 +265,7 @@ export class PermitWait extends QueueWait {
 
   /** With a better priority it is first in the queue now, and can perhaps be served where the others cannot. */
   protected override queued(): void {
-    if (this.semaphore.available >= this.count) this.semaphore.serve(ambient().futexes.context, 0)
+    if (this.semaphore.available >= this.count) this.semaphore.serve(currentFutexes().context, 0)
   }
 
   servedByDead(context: FutexContext, [waiter]: readonly number[]): number {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import { Kernel, SeqLock } from '../../index.ts'
 import { until } from '../../../testing/kernel/fixtures/ending.ts'
 import type * as Tasks from '../../../testing/sync/fixtures/seqtasks.ts'
@@ -27,7 +27,7 @@ const ARRIVALS = 4
 function busyRecord(): { record: SeqLock; end: () => void } {
   const record = new SeqLock({ fields: 1 })
   const { i32, at } = record
-  const { futexes } = ambient()
+  const futexes = currentFutexes()
   const owner = futexes.makeOwner()
   Atomics.store(i32, at + WRITER, owner.tid)
   return {
@@ -111,7 +111,7 @@ test('a writer whose TID was left in the lock writes again', () => {
   const record = new SeqLock({ fields: 1 })
   record.write([1])
   // What a write leaves whose stack was full at each step.
-  Atomics.store(record.i32, record.at + WRITER, ambient().futexes.self.tid)
+  Atomics.store(record.i32, record.at + WRITER, currentFutexes().self.tid)
   record.write([2])
   expect([...(record.read() as Int32Array)]).toEqual([2])
   expect(Atomics.load(record.i32, record.at + WRITER)).toBe(0)

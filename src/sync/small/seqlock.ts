@@ -1,5 +1,5 @@
 import { checkOptions, type Kinds } from '../../coroutine/core/knownoptions.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import { awaitOwner } from '../../futex/recovery/awaitowner.ts'
 import { checkCount } from '../wait/errors.ts'
 import { currentTid } from '../wait/caller.ts'
@@ -133,7 +133,7 @@ export class SeqLock implements ObjectWords {
 
   private becomeWriter(tid: number): void {
     const { i32, at } = this
-    const { context } = ambient().futexes
+    const { context } = currentFutexes()
     const age = Atomics.add(i32, at + ARRIVALS, 1)
     for (;;) {
       const next = Atomics.load(i32, at + NEXT)

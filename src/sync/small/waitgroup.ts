@@ -1,7 +1,7 @@
 import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
-import { runnerOrNull } from '../../coroutine/core/runner.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { here } from '../../thread/context.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { checkCount } from '../wait/errors.ts'
 import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
@@ -35,7 +35,7 @@ abstract class Countdown extends SyncObject {
   }
 
   waitSync(options?: WaitOptions): void {
-    if (runnerOrNull() !== null) refuseInTask('wait')
+    if (here.runner !== null) refuseInTask('wait')
     if (options !== undefined) checkWait(options)
     if (!this.isDone()) onThread(new ZeroWait(this), options)
   }
@@ -55,7 +55,7 @@ abstract class Countdown extends SyncObject {
       if (Atomics.compareExchange(i32, at, seen, next) === seen) return
     }
     this.refuseDisposed(what)
-    this.changeLocked(ambient().futexes.context, what, by)
+    this.changeLocked(currentFutexes().context, what, by)
   }
 
   private changeLocked(context: FutexContext, what: string, by: number): void {

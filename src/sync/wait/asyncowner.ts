@@ -1,4 +1,4 @@
-import { ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { Futexes } from '../../futex/core/futexes.ts'
 import type { LockOwner } from '../../futex/core/owner.ts'
 
@@ -19,7 +19,7 @@ let flows: Flows | null = null
 const inUse = new Map<number, { readonly owner: LockOwner; readonly flows: Flows }>()
 
 export function asyncOwner(): LockOwner {
-  const { futexes } = ambient()
+  const futexes = currentFutexes()
   if (flows?.futexes !== futexes) flows = new Flows(futexes)
   const owner = flows.idle.pop() ?? futexes.makeOwner()
   inUse.set(owner.tid, { owner, flows })

@@ -1,5 +1,5 @@
 import { checkMethodFace } from '../../coroutine/core/faces.ts'
-import { type Ambient, ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { Futexes } from '../../futex/core/futexes.ts'
 import type { LockOwner } from '../../futex/core/owner.ts'
 import { here } from '../../kernel/cpu/here.ts'
@@ -15,7 +15,7 @@ export function currentTid(): number {
 }
 
 function findTid(): number {
-  if (here.runner === null) return ambient().futexes.self.tid
+  if (here.runner === null) return currentFutexes().self.tid
   return (here.tid = currentOwner().tid)
 }
 
@@ -23,7 +23,7 @@ function findTid(): number {
 export function currentOwner(): LockOwner {
   const task = currentTask()
   if (task !== null) return task.owner
-  const { futexes } = ambient()
+  const futexes = currentFutexes()
   const co = here.runner?.running?.() ?? null
   return co === null ? futexes.self : coroutineOwner(futexes, co)
 }
@@ -89,7 +89,7 @@ export function refuseInTask(what: string): void {
 }
 
 /** For verbs like `lockSync`, on a thread that must not block. */
-export function refuseBlocking({ futexes }: Ambient, what: string): void {
+export function refuseBlocking(futexes: Futexes, what: string): void {
   if (futexes.mayBlock) return
   throw new SyncError(
     'ERR_HEDDLE_WRONG_VERB',

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { Channel, Condition, Event, Kernel, Mutex, RwLock, Semaphore, WaitGroup } from '../../index.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type * as Tasks from '../../../testing/sync/fixtures/deadlinetasks.ts'
 
 /** From a tenth of a millisecond to ten, most of them with a fraction. */
@@ -227,7 +227,7 @@ describe('a moment of the wall clock ends a wait', () => {
 
 test('a raw futex call with FUTEX_CLOCK_REALTIME follows the clock as well', async () => {
   const { FUTEX_CLOCK_REALTIME, FUTEX_WAIT_BITSET } = await import('../../futex/index.ts')
-  const { futexes } = ambient()
+  const futexes = currentFutexes()
   const view = new Int32Array(new SharedArrayBuffer(4))
   futexes.map(view.buffer)
   const far = { sec: Math.ceil((Date.now() + HOUR) / 1000), nsec: 0 }

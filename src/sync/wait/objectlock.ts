@@ -1,7 +1,7 @@
 import { fail } from '../../arena/assert.ts'
 import { pause } from '../../arena/sync/pause.ts'
 import { STUCK_MS } from '../../arena/sync/spinlock.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { threadOf } from '../../futex/recovery/awaitowner.ts'
 import { findOwner } from '../../futex/core/owner.ts'
@@ -31,7 +31,7 @@ const TID = 0x3fff_ffff
 
 /** True: the last holder died while it held the lock. */
 export function lockObject(context: FutexContext, { i32, at }: ObjectWords): boolean {
-  const { tid } = ambient().futexes.self
+  const { tid } = currentFutexes().self
   const broken = Atomics.compareExchange(i32, at, 0, tid) !== 0 && lockContended(context, i32, at, tid)
   context.thread.sections++
   return broken

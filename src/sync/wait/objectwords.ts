@@ -1,6 +1,6 @@
 import { LINE_WORDS, roundUp } from '../../arena/memory/record.ts'
 import type { Kinds } from '../../coroutine/core/knownoptions.ts'
-import { attach, ambient, domainHandle } from '../../futex/core/ambient.ts'
+import { attach, currentFutexes, domainHandle } from '../../futex/core/currentfutexes.ts'
 import type { DomainHandle } from '../../futex/core/domain.ts'
 import { requireSharedMemory } from '../../machine/web/isolation.ts'
 
@@ -116,7 +116,7 @@ export function handleOf(
   { i32, at }: ObjectWords,
   options: Readonly<Record<string, unknown>> = {},
 ): SyncHandle {
-  ambient()
+  currentFutexes()
   return { heddle: name, buffer: i32.buffer, at, options, domain: domainHandle() }
 }
 

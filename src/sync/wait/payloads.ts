@@ -1,7 +1,7 @@
 import { Arena, ArenaPlan } from '../../arena/memory/arena.ts'
 import { PayloadHeap } from '../../arena/memory/heap.ts'
 import { KernelThread } from '../../arena/sync/thread.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import { here } from '../../kernel/cpu/here.ts'
 import { initializePublished, PayloadCodec, reservePublished } from '../../payload/codec.ts'
 
@@ -51,7 +51,7 @@ export function codecOf(heapBuffer: SharedArrayBuffer | null): PayloadCodec {
   let codec = codecs.get(heapBuffer)
   if (codec === undefined) {
     const { heap, published } = plan()
-    const { thread } = ambient().futexes.context
+    const { thread } = currentFutexes().context
     const arena = Arena.attach(heapBuffer)
     const own = new KernelThread(arena, thread.id, thread.mayBlock)
     codec = new PayloadCodec(new PayloadHeap(arena, heap, 'heap'), own, published)

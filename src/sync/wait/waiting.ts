@@ -4,7 +4,7 @@ import { checkTime, timeoutError, waitForm } from '../../coroutine/core/blocking
 import { twin } from '../../coroutine/core/coroutine.ts'
 import { blocks, closeFaces, finishedFace, openFaces } from '../../coroutine/core/faces.ts'
 import { resumable } from '../../coroutine/core/generators.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { deadlineOf as deadlineOfLimit, sleepMs, timeLeft, wallLimit } from '../../futex/core/deadline.ts'
 import { EINTR, ETIMEDOUT } from '../../futex/core/errno.ts'
@@ -206,9 +206,9 @@ export function abandon(context: FutexContext, wait: Wait, waiters: readonly num
 
 /** Blocks the thread. False: the time is over. */
 export function waitSync(wait: Wait, options: WaitOptions | undefined): boolean {
-  const here = ambient()
-  refuseBlocking(here, wait.what)
-  const { context } = here.futexes
+  const futexes = currentFutexes()
+  refuseBlocking(futexes, wait.what)
+  const { context } = futexes
   const deadline = deadlineOf(context, options)
   const waiters = wait.begin(context, threadWaiter())
   return waiters.length === 0 || sleepOn(context, wait, waiters, deadline)
@@ -230,7 +230,7 @@ export function sleepOn(
 
 /** A promise. False: the time is over. Rejects with the signal's reason. */
 export async function waitAsync(wait: Wait, options: WaitOptions | undefined): Promise<boolean> {
-  const { context } = ambient().futexes
+  const { context } = currentFutexes()
   const deadline = deadlineOf(context, options)
   for (;;) {
     const waiters = wait.begin(context, promiseWaiter())
@@ -249,24 +249,24 @@ export async function waitAsync(wait: Wait, options: WaitOptions | undefined): P
 
 /** Parks the task, or the coroutine of a schedule. False: the time is over. */
 export function* waitTask(wait: Wait, options: WaitOptions | undefined): Generator<number, boolean, unknown> {
-  const deadline = deadlineOf(ambient().futexes.context, options)
+  const deadline = deadlineOf(currentFutexes().context, options)
   for (;;) {
-    const here = ambient()
+    const futexes = currentFutexes()
     const task = currentTask()
-    const waiters = wait.begin(here.futexes.context, task === null ? promiseWaiter() : taskWaiter(task))
+    const waiters = wait.begin(futexes.context, task === null ? promiseWaiter() : taskWaiter(task))
     if (waiters.length === 0) return true
     let result: number
     try {
       result =
         task === null
-          ? yield* sleepCoroutine(here.futexes.context, waiters, deadline, options?.signal, wait.long ?? null)
+          ? yield* sleepCoroutine(futexes.context, waiters, deadline, options?.signal, wait.long ?? null)
           : yield* sleepTask(task, waiters, deadline, options?.signal, wait.long)
     } catch (thrown) {
-      const { context } = ambient().futexes
+      const { context } = currentFutexes()
       if (!leavesToRecovery(context.thread, thrown)) abandon(context, wait, waiters)
       throw thrown
     }
-    const { context } = ambient().futexes
+    const { context } = currentFutexes()
     if (result === -EINTR && options?.signal?.aborted) {
       abandon(context, wait, waiters)
       throw options.signal.reason

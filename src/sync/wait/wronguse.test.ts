@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Schedule } from '../../coroutine/index.ts'
-import { ambient } from '../../futex/core/ambient.ts'
+import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import {
   AtomicInt32,
   Barrier,
@@ -121,7 +121,7 @@ test('a verb that blocks the thread, in a coroutine', async () => {
 })
 
 test('blocking on a thread that may not', () => {
-  const { futexes } = ambient()
+  const futexes = currentFutexes()
   const mutex = new Mutex()
   mutex.lockSync()
   // As a page's main thread is.

@@ -4,24 +4,19 @@ import { domainTag } from './domainwords.ts'
 import type { Futexes } from './futexes.ts'
 import { inheritedDomain, leaveDomainToWorkers } from './inheritdomain.ts'
 
-/** The part of the thread context that a wait needs, on a thread that is in a futex domain. */
-export interface Ambient {
-  readonly futexes: Futexes
-}
-
 /** The domain that this thread is in while it is in no kernel. */
 let joined: Domain | null = null
 
 /**
- * The thread context. A thread that is in no domain joins one first: the domain of the thread that started
- * it, or else a new one.
+ * The futexes of the domain that this thread is in. A thread that is in none joins one first: the domain of
+ * the thread that started it, or else a new one.
  */
-export function ambient(): Ambient {
+export function currentFutexes(): Futexes {
   if (here.futexes === null) {
     joined ??= inherit() ?? make()
     here.futexes = joined.futexes
   }
-  return here as Ambient
+  return here.futexes as Futexes
 }
 
 function inherit(): Domain | null {
@@ -40,7 +35,7 @@ function make(): Domain {
  * of a kernel.
  */
 export function domainHandle(): DomainHandle | undefined {
-  const { futexes } = ambient()
+  const futexes = currentFutexes()
   return joined !== null && futexes === joined.futexes ? joined.handle : undefined
 }
 
@@ -54,7 +49,7 @@ export function attach(handle: DomainHandle): void {
     joined ??= inherit() ?? Domain.attach(handle)
     here.futexes = joined.futexes
   }
-  if (domainTag(ambient().futexes.context) !== handle.tag) {
+  if (domainTag(currentFutexes().context) !== handle.tag) {
     throw new Error(
       'attach(handle): this thread waits in another domain; attach before the first use of a lock, or boot one kernel',
     )
