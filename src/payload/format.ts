@@ -6,14 +6,14 @@
  *              2…       the structure; then, each on an even word, the bytes of large buffers
  *
  *   a word     …1       an integer of 31 bits, in the word itself
- *              …0       a tag in bits 1 to 6, and its argument in the 25 bits above: a length, a kind, an id. An
- *                       argument that does not fit is all ones, and stands in the next word
+ *              …0       a tag in bits 1 to 6, and its argument in the 25 bits above: a length, a kind, an id.
+ *                       An argument that does not fit is all ones, and stands in the next word
  *
  * A payload word (a record's word, or the result of `encode`) is one of
  *
  *   0          undefined
  *   > 0        the pointer of a block in the payload heap
- *   < 0        a small value in the word itself, without a block. Bits 0 to 2 are its kind, 3 to 30 its number
+ *   < 0        a small value in the word itself, without a block. Bits 0 to 2: its kind, 3 to 30: its number
  *
  * Sender and receiver number objects in the order of their first occurrence. `REFERENCE` names an object
  * again, so cycles and shared parts survive.

@@ -194,7 +194,7 @@ export type Recover = typeof recoverFutexes
  *
  *   locks and unlocks   no other thread wants the lock
  *   holds two           takes two locks and unlocks them in that order: list entries are inserted and removed
- *   waits               another thread holds the lock, and unlocks it after the recovery; the owner may time out
+ *   waits               another thread holds the lock, and unlocks it after the recovery; it may time out
  *   unlocks             another thread waits for it, from the start
  *   dies with it        another thread locks it at the same time
  */

@@ -14,13 +14,14 @@ import { unlockFutex } from '../core/table.ts'
  * the mutex pending, and calls (wakes) the top waiter to take it. Until then any owner of at least the top
  * waiter's priority may take the mutex; an owner of a lower priority never. rt-mutex does the same.
  *
- *        word                    pi state's owner   waiters                     next state
- *   [P1] TID                     none               none                        unlock: 0
- *   [P2] WAITERS | TID           the TID's          queued                      unlock: [P3]; if starving: [P1], [P2]
- *   [P3] WAITERS|PENDING|prio.   none               queued, the top is called   it takes it: [P1], [P2]; another: [P5], [P2]
- *   [P4] WAITERS|PENDING|prio.   none               none                        lock: [P1]; or [P5], left as [P4]
- *   [P5] PENDING | TID           none               queued, the top is called   unlock: [P3]; another waiter: [P2]
- *   [P6] OWNER_DIED              none               queued, the top is called   the owner died in [P5]. As [P3]
+ *        word                    pi owner   waiters                     next state
+ *   [P1] TID                     none       none                        unlock: 0
+ *   [P2] WAITERS | TID           the TID's  queued                      unlock: [P3]; if starving: [P1], [P2]
+ *   [P3] WAITERS|PENDING|prio.   none       queued, the top is called   the top takes it: [P1], [P2];
+ *                                                                       another owner: [P5], [P2]
+ *   [P4] WAITERS|PENDING|prio.   none       none                        lock: [P1]; or [P5], left as [P4]
+ *   [P5] PENDING | TID           none       queued, the top is called   unlock: [P3]; another waiter: [P2]
+ *   [P6] OWNER_DIED              none       queued, the top is called   the owner died in [P5]. As [P3]
  *
  * [P3] to [P5] and back is one compare-exchange each way (pendingword.ts). All other transitions happen under
  * the futex's lock. The pi state has no owner in [P5], so no priority is inherited there: the owner is at

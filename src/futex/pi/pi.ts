@@ -66,9 +66,9 @@ import { freeWaiters, makeWaiter, MATCH_ANY, nextOrder, type WaiterOptions } fro
  *   [1]  none         none               0 or flags      takes it, OWNER_DIED stays in the word
  *   [2]  none         none               TID             attaches to the owner of the TID
  *   [3]  plain        any                any             EINVAL: the word has another use
- *   [6]  pi           an owner           OWNER_DIED, 0   waits: the owner is dying, its lock is about to be passed on
- *   [7]  pi           none               no TID          the lock is pending (pending.ts): takes it if it may go first; else waits
- *   [8]  pi           none               TID             it has been taken since: attaches to the owner of the TID
+ *   [6]  pi           an owner           OWNER_DIED, 0   waits: the owner is dying, and passes its lock on
+ *   [7]  pi           none               no TID          pending (pending.ts): takes it if it may; else waits
+ *   [8]  pi           none               TID             taken since: attaches to the owner of the TID
  *   [9]  pi           TID                TID             waits
  *   [10] pi           another            TID             EINVAL: the program wrote into the word
  *

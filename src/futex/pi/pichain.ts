@@ -19,13 +19,14 @@ import { signalLater } from '../core/signal.ts'
  * Priority inheritance. An owner has the best priority among its own and those of all waiters for its locks.
  * It may itself wait for another lock, whose owner then inherits from it in turn. The graph:
  *
- *   owner.contended ──► futexes that it owns and that are waited for       futex.pi ──► its owner
- *   owner.blockedOn ──► its waiter ──► waiter.queue, the futex             waiter.lockOwner ──► the waiting owner
+ *   owner.contended ──► its futexes with waiters                  futex.pi ──► its owner
+ *   owner.blockedOn ──► its waiter ──► waiter.queue, the futex    waiter.lockOwner ──► the waiting owner
  *
  *   guarded by          data
  *   the futex's lock    its queue, the positions and priorities of waiters, futex.pi
- *   the owner's lock    owner.contended, topPriority of the futexes on it, owner.blockedOn, its inherited priority
- *   both                blockedOn and waiter.queue change together: one lock alone is not enough to know the other
+ *   the owner's lock    owner.contended, topPriority of the futexes on it, owner.blockedOn, its inherited
+ *                       priority
+ *   both                blockedOn and waiter.queue change together: one lock alone is not enough
  *
  * The walk along a chain, step by step. It holds at most one futex's lock, and inside it one owner's lock at
  * a time:
@@ -146,17 +147,17 @@ export function detachOwner(context: FutexContext, futex: number): void {
 }
 
 /**
- * Recomputes the inherited priority of an owner. Its lock is held. `anew`: the old inherited priority is
+ * Recomputes the inherited priority of an owner. Its lock is held. `unknown`: the old inherited priority is
  * unknown.
  */
-export function inherit(context: FutexContext, owner: number, anew = false): void {
+export function inherit(context: FutexContext, owner: number, unknown = false): void {
   const { i32, thread, scheduler } = context
   const head = owner + Owner.contended
   let best = PRIORITY_NONE
   for (let node = listFirst(i32, head); node !== 0; node = listNext(i32, head, node)) {
     best = Math.min(best, i32[node - Futex.contended + Futex.topPriority])
   }
-  if (i32[owner + Owner.inherited] === best && !anew) return
+  if (i32[owner + Owner.inherited] === best && !unknown) return
   i32[owner + Owner.inherited] = best
   if (i32[owner + Owner.kind] !== TASK) {
     i32[owner + Owner.priority] = Math.min(i32[owner + Owner.basePriority], best)

@@ -15,12 +15,12 @@ import { Futex, Owner, Waiter } from '../core/records.ts'
  *
  * And an owner's record is reused when the owner has ended, so one record may be two links:
  *
- *   walker, for O                            A, holds F, waits at G     B, holds G             Z
- *   -------------                            ----------------------     ----------             -
+ *   walker, for O                            A, holds F, waits at G   B, holds G        Z
+ *   -------------                            ----------------------   ----------        -
  *   A owns F and waits at G, which B owns
- *                                            has G                      ends: A owns G
- *                                                                                              is created in B's record
- *                                                                                              locks H: waits
+ *                                            has G                    ends: A owns G
+ *                                                                                       takes B's record,
+ *                                                                                       locks H: waits
  *   B's record waits at H, which O owns: a cycle? A runs
  *
  * So the cycle is walked twice more, from O back to O, and compared. A wait is identified by its waiter and

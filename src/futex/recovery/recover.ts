@@ -38,7 +38,7 @@ import { freeWaiter, giveUpHandover, MATCH_ANY, wakeKey } from '../operations/wa
  *   structure           invariant                          rebuilt from
  *   count of a space    a mapping is alive or not           the mappings that name the space
  *   chain of a bucket   it is whole                         unchanged, except for a futex under construction
- *   queue of a futex    a waiter's queue word               the waiters whose word names the futex, by priority and order
+ *   queue of a futex    a waiter's queue word               the waiters whose word names it, in order
  *   lock of a slot      it outlives the slot's records      free, unless the slot is in use
  *   waiters of bucket   never too low                       unchanged: a count too high costs one lookup
  *   pi state of a futex the word                            by its waiters: each restarts its call

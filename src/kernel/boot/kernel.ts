@@ -307,8 +307,8 @@ export class Kernel {
   }
 
   /**
-   * Ends the kernel: the booting thread can spawn no more, the tasks end by themselves or are killed, then the
-   * CPUs end. Resolves when all of that is done.
+   * Ends the kernel: the booting thread can spawn no more, the tasks end by themselves or are killed, then
+   * the CPUs end. Resolves when all of that is done.
    */
   close(options: CloseOptions = {}): Promise<void> {
     this.closeDeadline.apply(closeSettings(options))
@@ -371,7 +371,7 @@ export class Kernel {
   private sendPublished(word: number): void {
     const published = this.booted.view.codec.publishedIn(word)
     if (published.length === 0 || this.booted.machine.post === undefined) return
-    for (const cpu of this.cpuSet.coming()) this.mail.sendLent(cpu, published)
+    for (const cpu of this.cpuSet.coming()) this.mail.sendPublished(cpu, published)
   }
 
   /** Chooses the CPU for a task whose arguments only a message can carry. */

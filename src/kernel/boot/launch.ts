@@ -17,7 +17,7 @@ import type { KernelView } from './view.ts'
  *                                            [2] each loads the policy
  *                                            [3] ordinary tasks move to the policy: the allowlist
  *                                            [4] the CPUs continue; boot resolves
- *                                            [5] at close, or at the end of the process: unloaded, counters printed
+ *                                            [5] at close or process exit: unloaded, counters printed
  */
 export const POLICY_VARIABLE = 'HEDDLE_POLICY'
 /** The tasks that the policy schedules, as JSON: an allowlist of names and modules. Not set: all. */

@@ -10,7 +10,7 @@ import type { KernelReports } from './reports.ts'
 /** Milliseconds between two rounds of kills while a kernel closes. */
 const KILL_AGAIN_MS = 50
 
-/** Milliseconds that evictions and their recovery may take while a kernel closes; then its CPUs are terminated. */
+/** Milliseconds for evictions and their recovery while a kernel closes; then its CPUs are terminated. */
 const EVICTIONS_MS = 1000
 
 /** Milliseconds that idle CPUs may take to stop, and terminated ones to end. */

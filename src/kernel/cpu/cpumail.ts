@@ -33,16 +33,16 @@ class Inbox {
 /** A CPU's end of the mail (mail.ts). */
 export class CpuMail {
   private readonly cpu: Cpu
-  private readonly lent: PublishedObjects
+  private readonly published: PublishedObjects
   private readonly args = new Map<number, readonly unknown[]>()
   private readonly arrivals = new Map<number, () => void>()
   /** By the number of the task. */
   private readonly inboxes = new Map<number, Inbox>()
 
-  constructor(cpu: Cpu, lent: PublishedObjects) {
+  constructor(cpu: Cpu, published: PublishedObjects) {
     this.cpu = cpu
-    this.lent = lent
-    lent.poll = () => cpu.poll()
+    this.published = published
+    published.poll = () => cpu.poll()
     cpu.onMail = message => this.receive(message as ToCpu)
   }
 
@@ -83,8 +83,8 @@ export class CpuMail {
   private receive(message: ToCpu): void {
     if (message.kind === 'message') {
       this.inboxOf(message.task).put(message.value)
-    } else if (message.kind === 'lent') {
-      this.lent.accept(message.id, message.object)
+    } else if (message.kind === 'published') {
+      this.published.accept(message.id, message.object)
     } else if (message.kind === 'drop') {
       this.args.delete(message.id)
     } else {

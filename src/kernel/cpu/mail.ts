@@ -24,7 +24,7 @@ export type ToCpu =
   | { readonly kind: 'args'; readonly id: number; readonly args: readonly unknown[] }
   | { readonly kind: 'drop'; readonly id: number }
   | { readonly kind: 'message'; readonly task: number; readonly value: unknown }
-  | { readonly kind: 'lent'; readonly id: number; readonly object: object }
+  | { readonly kind: 'published'; readonly id: number; readonly object: object }
 
 export type ToBooter =
   | { readonly kind: 'began'; readonly task: number }
@@ -79,9 +79,9 @@ export class BooterMail {
    * Sends the objects that a payload refers to to a CPU that is starting: it may not be among the threads
    * that they were published to, and this thread may block before the CPU can ask for them.
    */
-  sendLent(cpu: number, lent: readonly { readonly id: number; readonly object: object }[]): void {
-    for (const { id, object } of lent) {
-      const message: ToCpu = { kind: 'lent', id, object }
+  sendPublished(cpu: number, objects: readonly { readonly id: number; readonly object: object }[]): void {
+    for (const { id, object } of objects) {
+      const message: ToCpu = { kind: 'published', id, object }
       this.machine.post?.(cpu, message)
     }
   }

@@ -39,7 +39,7 @@ export class ModuleImports {
     return loading
   }
 
-  /** Numbers the functions of a module that no CPU has loaded yet. `names` are all functions that it exports. */
+  /** Numbers the functions of a module that no CPU has loaded yet. `names`: all its exported functions. */
   declare(url: string, names: readonly string[]): readonly FunctionReference[] {
     const base = this.add(url)
     return [...names].sort().map((name, index) => {

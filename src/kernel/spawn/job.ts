@@ -18,7 +18,7 @@ import { float64, type Layout, record, word, words } from '../../arena/memory/re
  * `outcome` is the join word: it changes once, from OUTCOME_PENDING to one of the others. Joiners wait for
  * that at a futex.
  *
- *   [0] OUTCOME_PENDING   queued, running or asleep           the CPU that runs it -> [1] [2] [3]; recovery -> [4] [5]
+ *   [0] OUTCOME_PENDING   queued, running or asleep      its CPU -> [1] [2] [3]; recovery -> [4] [5]
  *   [1] OUTCOME_RETURNED  `result` is the value's payload, or 0 for undefined
  *   [2] OUTCOME_THREW     `result` is the error's payload
  *   [3] OUTCOME_KILLED    the kill was thrown into it, and it ended so; `result` is 0, `reason` is set
@@ -33,9 +33,9 @@ import { float64, type Layout, record, word, words } from '../../arena/memory/re
  *   (A) or(control, JOB_ENDED)                 (B) or(control, JOB_DISOWNED)
  *
  * The second of the two finds the other's bit, and hands the job to the booting thread, which reports a
- * failure and frees the record. The bit JOB_BY_ENDER or JOB_BY_OWNER, set together with its own bit, records which
- * side this is, in case that side dies. A job that the booting thread spawned (JOB_BOOTER) goes to it in any
- * case.
+ * failure and frees the record. The bit JOB_BY_ENDER or JOB_BY_OWNER, set together with its own bit, records
+ * which side this is, in case that side dies. A job that the booting thread spawned (JOB_BOOTER) goes to it
+ * in any case.
  *
  * Payloads have one owner at every step. The job owns `args` from when it is stored there until the CPU that
  * starts the job takes it; it owns `result` and `reason` until it is freed. A payload in between (encoded and

@@ -8,7 +8,7 @@ import type { SpinBudget } from './spinbudget.ts'
  *
  *   park          meaning                                             changed by
  *   [1] RUNNING   runs; not kicked since its last search for work     itself -> [2]; a kicker -> [3]
- *   [2] HALTED    asleep, or about to sleep                           itself -> [1]; a kicker -> [3], and notifies
+ *   [2] HALTED    asleep, or about to sleep                           itself -> [1]; a kicker -> [3], wakes
  *   [3] KICKED    must search for work                                itself -> [1]
  *
  * The wakeup that must not be lost:

@@ -7,7 +7,8 @@ import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:wor
  * of the other end.
  *
  *   receiveMessageOnPort    takes a close notice from the queue, and closes this end
- *   postMessage(_, [end])   throws if this end is closed, before it reads the message; else reading the message throws `alive`
+ *   postMessage(_, [end])   throws if this end is closed, before it reads the message; else reading the
+ *                           message throws `alive`
  *
  * So no message is ever sent, and no object is created that only a turn of the event loop would free.
  */

@@ -11,7 +11,7 @@ import type { PayloadCodec } from '../../payload/codec.ts'
  *   UNDEFINED, NULL, TRUE, FALSE
  *   NUMBER     2, 3: the float64
  *   PAYLOAD    1: the payload word, of a heap that came with the channel
- *   HEAP_PARCEL  the same, of the kernel's heap
+ *   HEAP_HANDOVER  the same, of the kernel's heap
  *   TAKEN      - in a sender's waiter: the value was received
  *   CLOSED     - in a waiter of either kind: the channel was closed
  */
