@@ -3,11 +3,13 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { packageSteps } from './package-check.ts'
+import { type FileResult, quickFiles, recordDurations } from './quicktests.ts'
 
 /**
  * `npm test`: types, lint, format, unit tests, package checks, one after the other. A passed step prints one
  * line; a failed one prints its output. A failure does not stop the run, so one run shows all failures. `npm
- * test -- src/arena` runs only the unit tests under that path.
+ * test -- src/arena` runs only the unit tests under that path. `npm run quick` (`--quick`) runs types, lint,
+ * format and the quick unit tests.
  */
 export interface Step {
   readonly name: string
@@ -17,7 +19,8 @@ export interface Step {
 
 const root = join(import.meta.dirname, '..')
 const bin = (name: string): string => join(root, 'node_modules', '.bin', name)
-const paths = process.argv.slice(2)
+const isQuick = process.argv.includes('--quick')
+const paths = process.argv.slice(2).filter(word => word !== '--quick')
 const scratch = mkdtempSync(join(tmpdir(), 'heddle-test-'))
 const vitestJson = join(scratch, 'vitest.json')
 // The tests start hundreds of processes and workers, and each loads the sources. Node strips the types,
@@ -60,8 +63,14 @@ const unit: Step = {
   name: 'unit tests',
   run: command(
     bin('vitest'),
-    ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${vitestJson}`, ...paths],
-    { live: true },
+    [
+      'run',
+      `--reporter=${isQuick ? 'dot' : 'default'}`,
+      '--reporter=json',
+      `--outputFile.json=${vitestJson}`,
+      ...(isQuick ? quickFiles(root) : paths),
+    ],
+    { live: !isQuick },
   ),
 }
 
@@ -73,7 +82,7 @@ const steps: Step[] =
         { name: 'lint', run: command(bin('oxlint'), ['--deny-warnings']) },
         { name: 'format', run: command(bin('biome'), ['format']) },
         unit,
-        ...packageSteps(root, scratch, command),
+        ...(isQuick ? [] : packageSteps(root, scratch, command)),
       ]
 
 const results: { name: string; ok: boolean; seconds: number }[] = []
@@ -83,7 +92,7 @@ for (const step of steps) {
   const seconds = (performance.now() - start) / 1000
   results.push({ name: step.name, ok: wrong === undefined, seconds })
   console.log(`${wrong === undefined ? '✓' : '✗'} ${step.name} (${seconds.toFixed(1)} s)`)
-  if (wrong !== undefined && step !== unit) console.log(wrong.trimEnd())
+  if (wrong !== undefined && (step !== unit || isQuick)) console.log(wrong.trimEnd())
 }
 
 const { passed, failed, skipped, names } = unitCounts()
@@ -109,6 +118,7 @@ process.exitCode = failedAll === 0 ? 0 : 1
 function unitCounts(): { passed: number; failed: number; skipped: number; names: string[] } {
   try {
     const report = JSON.parse(readFileSync(vitestJson, 'utf8'))
+    recordDurations(root, report.testResults)
     return {
       passed: report.numPassedTests,
       failed: report.numFailedTests + (report.numFailedTests === 0 ? report.numFailedTestSuites : 0),
@@ -118,12 +128,6 @@ function unitCounts(): { passed: number; failed: number; skipped: number; names:
   } catch {
     return { passed: 0, failed: 1, skipped: 0, names: [] }
   }
-}
-
-interface FileResult {
-  readonly name: string
-  readonly status: string
-  readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[]
 }
 
 /** The tests of one file that failed, or the file where it failed before its first test. */

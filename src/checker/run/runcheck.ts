@@ -60,7 +60,7 @@ export class CheckRunner {
   readonly remembered: RememberedResults = new RememberedResults()
   private readonly options: RunnerOptions
   private readonly output: RunnerOutput
-  private readonly watchdog: Watchdog
+  private watchdog: Watchdog | undefined
   /** Worker threads, by how many: they are kept from check to check. */
   private readonly teams = new Map<number, Team>()
   /** Whether the caller has been told that some searches are not split. */
@@ -75,7 +75,6 @@ export class CheckRunner {
     this.options = options
     this.output = output
     this.show = show
-    this.watchdog = new Watchdog(options.patience ?? PATIENCE_SECONDS)
     process.on('unhandledRejection', this.onRejection)
   }
 
@@ -84,7 +83,13 @@ export class CheckRunner {
     await new Promise(resolve => setImmediate(resolve))
     process.off('unhandledRejection', this.onRejection)
     await Promise.all([...this.teams.values()].map(team => team.dismiss()))
-    await this.watchdog.stop()
+    await this.unwatch()
+  }
+
+  /** Ends the watchdog: this process only waits for others from here on. */
+  async unwatch(): Promise<void> {
+    await this.watchdog?.stop()
+    this.watchdog = undefined
   }
 
   /** Prints the result of an earlier run, if there is one that still holds. */
@@ -110,6 +115,12 @@ export class CheckRunner {
       if (!(error instanceof CheckError)) throw error
       this.reportWrong(file, check.name, error)
     }
+  }
+
+  /** Something has come back: the watchdog, which the first call starts, waits for the next call. */
+  pat(label: string): void {
+    this.watchdog ??= new Watchdog(this.options.patience ?? PATIENCE_SECONDS)
+    this.watchdog.pat(label)
   }
 
   private readonly onRejection = (error: unknown): void => {
@@ -141,7 +152,7 @@ export class CheckRunner {
     let team = this.teams.get(threads)
     if (team === undefined) this.teams.set(threads, (team = new Team(threads)))
     return searchInParallel(file, check, merged, team, this.show(label), this.interrupted, () =>
-      this.watchdog.pat(label),
+      this.pat(label),
     )
   }
 
@@ -163,14 +174,14 @@ export class CheckRunner {
   private async searchHere(check: DeclaredCheck, merged: CheckOptions, label: string): Promise<Explored> {
     const search = searchOf(check.name, merged, check.setup)
     const show = this.show(label)
-    this.watchdog.pat(label)
+    this.pat(label)
     while (!this.interrupted.now && !search.run(SLICE_MS)) {
-      this.watchdog.pat(label)
+      this.pat(label)
       show(search.result)
       await new Promise<void>(done => void setImmediate(done))
     }
     show(undefined)
-    return conclude(search, undefined, () => this.watchdog.pat(label))
+    return conclude(search, undefined, () => this.pat(label))
   }
 
   private async searchAsync(
@@ -185,9 +196,9 @@ export class CheckRunner {
       file,
     )
     const show = this.show(label)
-    this.watchdog.pat(label)
+    this.pat(label)
     while (!this.interrupted.now && !(await search.run(SLICE_MS))) {
-      this.watchdog.pat(label)
+      this.pat(label)
       show(search.result)
     }
     show(undefined)

@@ -58,6 +58,7 @@ async function runInTurn(
   output: RunnerOutput,
 ): Promise<void> {
   for (const file of files) {
+    runner.pat(shorten(file))
     for (const { check, index } of await declaredIn(file, options, output, runner.tally)) {
       if (runner.interrupted.now || isOver(options, runner.tally)) break
       if (!runner.recall(file, check, index)) await runner.explore(file, check, index)
@@ -73,11 +74,15 @@ async function runTogether(
   output: RunnerOutput,
 ): Promise<void> {
   const all: CheckToRun[] = []
-  for (const file of files) all.push(...(await declaredIn(file, options, output, runner.tally)))
+  for (const file of files) {
+    runner.pat(shorten(file))
+    all.push(...(await declaredIn(file, options, output, runner.tally)))
+  }
   const rest = all.filter(
     ({ file, check, index }) => !runner.interrupted.now && !runner.recall(file, check, index),
   )
   if (isOver(options, runner.tally)) return
+  await runner.unwatch()
   await runInProcesses(rest, runner, options, output)
 }
 
