@@ -45,7 +45,7 @@ describe('a function is brief, and stays plain,', () => {
       "pick() { throw new Error('abstract') } } class B extends A { pick(i) { return i }",
     ],
     [
-      'when the others of that name hand the call on',
+      'when the others of that name delegate the call',
       'pick(i) { return i } } class B { pick(i) { this.a.pick(i); return this } } class C extends B { pick(i) { return super.pick(i) }',
     ],
     [
@@ -68,21 +68,21 @@ describe('a function is long', () => {
       'when one of two methods of that name has a loop',
       'pick(i) { return i } } class B { pick(list) { for (const x of list) x() }',
     ],
-    ['when the methods come around to each other', 'pick(i) { return i > 0 ? this.work(i - 1) : 0 }'],
+    ['when the methods call each other in a cycle', 'pick(i) { return i > 0 ? this.work(i - 1) : 0 }'],
     [
-      'when the name is given something else too',
+      'when the file stores another value under the name',
       'pick(i) { return i } } export function give(o, f) { o.pick = f; ',
     ],
     ['when the name is a getter', 'get pick() { return f => f }'],
-    ['when the method is left to others', 'pick() {}'],
+    ['when the method does nothing and is meant to be replaced', 'pick() {}'],
     ['when the method only throws', "pick() { throw new Error('abstract') }"],
     [
       'when it is called too often',
       'pick(i) { for (let k = 0; k < 90; k++) for (let j = 0; j < 90; j++) i += k * j; return i }',
     ],
-    ['when the loop moves its own counter', 'pick(i) { for (let k = 0; k < 8; k++) k -= i; return i }'],
+    ['when the loop changes its own counter', 'pick(i) { for (let k = 0; k < 8; k++) k -= i; return i }'],
     [
-      'when a loop inside moves the counter',
+      'when a loop inside changes the counter',
       'pick(i) { var k; for (k = 0; k < 8; k++) for (k = 0; k < i; k++) i--; return i }',
     ],
     [
@@ -90,29 +90,29 @@ describe('a function is long', () => {
       'pick(i) { for (var k = 0; k < 8; k++) { var k = i } return i }',
     ],
     [
-      'when a function moves the counter',
+      'when a function changes the counter',
       'pick(i) { var k; const back = () => { k = 0 }; for (k = 0; k < 8; k++) back(); return i }',
     ],
     [
-      'when the end of the count is set again',
+      'when the bound is assigned again',
       'pick(i) { var few = 8; few = i; for (var k = 0; k < few; k++) i--; return i }',
     ],
     ['when nothing in the file has that name', 'other() {}'],
-    ['when it may come around through a list', 'pick(i) { if (i === 0) return 0; return this.next.pick(i) }'],
-    ['when it adds to what the next one gives', 'pick(i) { return 1 + this.next.pick(i) }'],
+    ['when it may lead back to itself through a list', 'pick(i) { if (i === 0) return 0; return this.next.pick(i) }'],
+    ['when it adds to the result of the next one', 'pick(i) { return 1 + this.next.pick(i) }'],
     [
-      'when a name for a built-in is set again',
+      'when the alias of a built-in is assigned again',
       'pick(i) { return floor(i) } } let floor = Math.floor; export const set = f => { floor = f }; {',
     ],
     [
-      'when a name stands for what a parameter has',
+      'when a name is a property of a parameter',
       'pick(i) { return this.a.run(i) } } export const make = o => { const run = o.run; return () => run() }; {',
     ],
   ])('%s', (_, body) => {
     expect(formOf(`export class A { work(i) { return this.pick(i) } ${body} }`, 'work')).toBe('twin')
   })
 
-  test('when the method may be one that blocks', () => {
+  test('when the method has the name of a blocking one', () => {
     const source = 'export class A { work(m) { return m.lock() } lock() { return this.held } }'
     expect(formOf(source, 'work')).toBe('twin')
   })

@@ -1,5 +1,5 @@
 /**
- * A hash of a text: 128 bits, as 32 hexadecimal digits. It is not cryptographic: anyone who can write into
+ * A hash of a text: 128 bits, as 32 hexadecimal digits. It is not cryptographic: a user who can write into
  * the cache can write code there anyway. Node's own hashes would cost each thread 20 ms, because they load
  * OpenSSL.
  */

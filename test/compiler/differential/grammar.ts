@@ -1,11 +1,11 @@
 /**
  * Random programs over the whole grammar: every form of statement and expression, effects in every position,
- * strict and sloppy. A program is read off a tape of numbers; an empty tape chooses the simplest thing, so
- * that every tape is a program that ends, and a shorter one a simpler one. Each program tells which
- * productions it has used.
+ * strict and sloppy. A tape of numbers determines a program. An empty tape chooses the simplest production, so
+ * that every tape is a program that ends, and a shorter tape a simpler program. Each program reports the
+ * productions that it used.
  *
- * Fuel ends what would run for long, texts and lists are cut short, and of errors only the class is told:
- * what an engine says of a value depends on how the code came to it.
+ * Fuel ends long runs, strings and lists are truncated, and only the class of an error is compared: the
+ * engine's message for a value depends on how the code computed it.
  */
 import { Expressions } from './grammar-expressions.ts'
 import type { Place, Production } from './grammar-tape.ts'

@@ -1,11 +1,10 @@
 /**
- * Random programs. A program is read off a tape of small numbers: each choice takes the next one, and an
- * empty tape always chooses the simplest thing, so that every tape is a program that ends, and a shorter tape
- * is a simpler one.
+ * Random programs. A tape of small numbers determines a program: each choice takes the next number. An empty
+ * tape always chooses the simplest production, so that every tape is a program that ends, and a shorter tape a
+ * simpler program.
  *
- * Values are kept small on purpose (numbers are cut to 32 bits, strings and arrays to a few elements), and a
- * budget of fuel ends what would run for long: what is left is all about control flow and the order of
- * effects.
+ * Values are small on purpose (numbers have 32 bits, strings and arrays a few elements), and a budget of fuel
+ * ends long runs. So the programs are about control flow and the order of effects.
  */
 
 import { type Context, Expressions } from './random-expressions.ts'

@@ -114,7 +114,7 @@ describe('a function that unwinds', () => {
              case 5: return Sum.#shared + n - 600
            }
          }
-         // The name stands for a field here, for an accessor outside.
+         // The name means a field here, and an accessor outside.
          static inner = class Inner { #slowly = 5; read(o) { return o.#slowly } }
          refused(o) { try { return o.#slowly } catch (error) { return error.constructor.name + [1].map(() => one(0)) } }
        }
