@@ -98,7 +98,10 @@ describe('a function is long', () => {
       'pick(i) { var few = 8; few = i; for (var k = 0; k < few; k++) i--; return i }',
     ],
     ['when nothing in the file has that name', 'other() {}'],
-    ['when it may lead back to itself through a list', 'pick(i) { if (i === 0) return 0; return this.next.pick(i) }'],
+    [
+      'when it may lead back to itself through a list',
+      'pick(i) { if (i === 0) return 0; return this.next.pick(i) }',
+    ],
     ['when it adds to the result of the next one', 'pick(i) { return 1 + this.next.pick(i) }'],
     [
       'when the alias of a built-in is assigned again',
