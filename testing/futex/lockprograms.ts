@@ -14,15 +14,15 @@ import type { WaiterOptions } from '../../src/futex/operations/waitwake.ts'
 
 /** The holder of each lock. Not shared memory: the checker runs one thread at a time. */
 class Inside {
-  private readonly who: (number | undefined)[] = []
+  private readonly holders: (number | undefined)[] = []
 
   enter(lock: number, id: number): void {
-    assert(this.who[lock] === undefined, 'one thread holds the lock')
-    this.who[lock] = id
+    assert(this.holders[lock] === undefined, 'one thread holds the lock')
+    this.holders[lock] = id
   }
 
   leave(lock: number): void {
-    this.who[lock] = undefined
+    this.holders[lock] = undefined
   }
 }
 
@@ -41,7 +41,7 @@ export const ourWay: Way = {
 interface Steps {
   lockFast(owner: LockOwner): number
   take(owner: LockOwner, waited: boolean): number
-  prepareWait(who: WaiterOptions, expected: number, deadline: number): Prepared
+  prepareWait(caller: WaiterOptions, expected: number, deadline: number): Prepared
   finish(owner: LockOwner, result: number): number
 }
 
@@ -55,20 +55,20 @@ export function asleep(
 ): () => number {
   const mutex = mutexes[lock]
   const steps = mutex as unknown as Steps
-  const who = threadWaiter(undefined, owner)
+  const caller = threadWaiter(undefined, owner)
   const deadline = mayTimeOut ? 1 : Infinity
   assert(steps.lockFast(owner) === 1, 'another thread holds it')
   if ((mutex.kind & PI) !== 0) {
-    const prepared = lockPi(fx.context, who, mutex.word, true, deadline, false) as PreparedWait
+    const prepared = lockPi(fx.context, caller, mutex.word, true, deadline, false) as PreparedWait
     return () => steps.finish(owner, fx.blockFor(prepared))
   }
-  const first = steps.prepareWait(who, steps.take(owner, false), deadline) as PreparedWait
+  const first = steps.prepareWait(caller, steps.take(owner, false), deadline) as PreparedWait
   return () => {
     let slept = fx.blockFor(first)
     for (;;) {
       const result = slept === 0 || slept === -EAGAIN ? steps.take(owner, true) : slept
       if (result >= WAIT_BELOW) return steps.finish(owner, result)
-      const prepared = steps.prepareWait(who, result, deadline)
+      const prepared = steps.prepareWait(caller, result, deadline)
       slept = typeof prepared === 'number' ? prepared : fx.blockFor(prepared)
     }
   }
@@ -136,8 +136,8 @@ function assertQuiet(locks: CheckedLocks): void {
   assertFreed(locks)
   for (const [id, { owner }] of threads.entries()) {
     if (Atomics.load(i32, owner.record + Owner.tid) !== owner.tid) continue
-    assert(i32[owner.record + Owner.blockedOn] === 0, 'nobody waits')
-    assert(i32[owner.record + Owner.priority] === PRIORITIES[id], 'nobody inherits')
+    assert(i32[owner.record + Owner.blockedOn] === 0, 'no owner waits')
+    assert(i32[owner.record + Owner.priority] === PRIORITIES[id], 'no owner inherits')
   }
 }
 

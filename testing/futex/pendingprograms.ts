@@ -94,8 +94,8 @@ function assertOver(locks: CheckedLocks, dead = 0): void {
 
 /** Times out before it has seen that it was called. */
 const givesUp: Rest = ({ fx: { context }, owner, mutexes }) => {
-  const who = threadWaiter(undefined, owner)
-  const { waiters } = lockPi(context, who, mutexes[0].word, true, Infinity, false) as PreparedLock
+  const caller = threadWaiter(undefined, owner)
+  const { waiters } = lockPi(context, caller, mutexes[0].word, true, Infinity, false) as PreparedLock
   return () => {
     const result = finishWait(context, waiters, -ETIMEDOUT)
     freeWaiters(context, waiters)

@@ -10,7 +10,7 @@ import type { FutexLayout } from './layout.ts'
 import { FREE_FUTEX, Futex } from './records.ts'
 import type { MappedBuffer } from './space.ts'
 
-const REST_MS = 1
+const QUIESCE_MS = 1
 
 /** Makes a task runnable: the scheduler's wakeup, callable on any thread. */
 export type WakeTask = (task: number) => void
@@ -37,7 +37,7 @@ export class FutexContext {
    * at each switch, and runs its callbacks itself.
    */
   private readonly joinsRcuPerCall: boolean
-  private readonly nobody = new Int32Array(new SharedArrayBuffer(4))
+  private readonly neverNotified = new Int32Array(new SharedArrayBuffer(4))
   /** Nesting depth of calls: the outermost call enters and leaves RCU. */
   private depth = 0
   /** Whether a long wait for a lock checks for a deadlock: true on real machines, false in a check. */
@@ -115,7 +115,7 @@ export class FutexContext {
       if (scheduler !== undefined) {
         for (let cpu = 0; cpu < scheduler.cpus; cpu++) if (cpu !== thread.id) scheduler.resched(cpu)
       }
-      if (thread.mayBlock) Atomics.wait(this.nobody, 0, 0, REST_MS)
+      if (thread.mayBlock) Atomics.wait(this.neverNotified, 0, 0, QUIESCE_MS)
       else pause()
     }
     if (this.joinsRcuPerCall) rcu.idleExit(thread)

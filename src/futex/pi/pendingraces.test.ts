@@ -75,8 +75,8 @@ function waitsBy(
     const { fx, owner, mutexes } = thread
     const { context } = fx
     const { i32 } = context
-    const who = threadWaiter(undefined, owner)
-    const prepared = lockPi(context, who, mutexes[0].word, true, Infinity, false) as PreparedLock
+    const caller = threadWaiter(undefined, owner)
+    const prepared = lockPi(context, caller, mutexes[0].word, true, Infinity, false) as PreparedLock
     const [waiter] = prepared.waiters
     return () => {
       for (;;) {

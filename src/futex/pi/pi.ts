@@ -130,8 +130,8 @@ export function lockPi(
     for (;;) {
       if (!word.isMapped(i32, shared)) return -EFAULT
       // If the bucket has no waiters, a free word is taken as the locker could have done without a call.
-      const nobody = Atomics.load(i32, bucket + Bucket.waiters) === 0
-      if (nobody && Atomics.compareExchange(word.i32, word.index, 0, owner.tid) === 0) return 0
+      const isUncontended = Atomics.load(i32, bucket + Bucket.waiters) === 0
+      if (isUncontended && Atomics.compareExchange(word.i32, word.index, 0, owner.tid) === 0) return 0
       if (!tries && waiter === 0) waiter = makeWaiter(context, MATCH_ANY, caller)
       const result = lockOrQueue(context, owner, word, shared, waiter, again)
       if (context.wakeQueue.length > 0) wakeAll(context)

@@ -55,7 +55,7 @@ export class KernelMonitor {
   private kills = 0
   private deadlocks = 0
   private timer: ReturnType<typeof setInterval> | undefined
-  private readonly told = new Set<string>()
+  private readonly reportedKeys = new Set<string>()
 
   constructor(view: KernelView, settings: BootSettings, kernel: MonitoredKernel) {
     this.view = view
@@ -182,8 +182,8 @@ export class KernelMonitor {
         if (job === 0 || this.view.i32[job + Job.fn] === LOAD_MODULE) continue
         const id = this.view.i32[job + Job.number]
         const key = `${cpu} ${id}`
-        if (this.told.has(key)) continue
-        this.told.add(key)
+        if (this.reportedKeys.has(key)) continue
+        this.reportedKeys.add(key)
         const where = turning ? 'event loop' : 'task'
         const name = this.kernel.nameOf(job)
         const evict = (): void => {
@@ -192,7 +192,7 @@ export class KernelMonitor {
         }
         const reported = this.kernel.stuck({ name, id, cpu, where, ms }, this.evictsStuck ? evict : null)
         // The CPU has just answered. If the task keeps it again, it loses it after all.
-        void reported.then(evicted => this.evictsStuck && !evicted && this.told.delete(key))
+        void reported.then(evicted => this.evictsStuck && !evicted && this.reportedKeys.delete(key))
       }
     }
   }

@@ -181,8 +181,8 @@ export class LoadedPolicy {
     clearInterval(this.timer)
     const report = ejectReport(s)
     if (report.reason !== 'unloaded') {
-      const told = report.dump === '' ? report.message : `${report.message}\n${report.dump}`
-      warn(`policy '${report.policy}' was ejected (${report.reason}): ${told}`, 'HEDDLE_POLICY_EJECTED')
+      const details = report.dump === '' ? report.message : `${report.message}\n${report.dump}`
+      warn(`policy '${report.policy}' was ejected (${report.reason}): ${details}`, 'HEDDLE_POLICY_EJECTED')
     }
     resolve(report)
   }

@@ -13,9 +13,9 @@ export class TaskKilledError extends Error {
   readonly how: 'thrown' | 'evicted' | 'unstarted'
 
   constructor(task: string, how: 'thrown' | 'evicted' | 'unstarted', reason: unknown, why = 'was killed') {
-    const told = reason === undefined ? '' : `: ${describe(reason)}`
+    const details = reason === undefined ? '' : `: ${describe(reason)}`
     const evicted = how === 'evicted' ? ', and lost its CPU' : ''
-    super(`task ${task} ${why}${evicted}${told}`, reason === undefined ? undefined : { cause: reason })
+    super(`task ${task} ${why}${evicted}${details}`, reason === undefined ? undefined : { cause: reason })
     this.task = task
     this.how = how
   }
@@ -49,10 +49,10 @@ export class CpuLostError extends Error {
   /** `cause`: the error that was thrown on the CPU, if it is known. */
   constructor(task: string, cpu: number, loss: CpuLoss, cause?: unknown) {
     const { reason, exitCode, was, error } = loss
-    const told = cause === undefined ? error : describe(cause)
+    const details = cause === undefined ? error : describe(cause)
     const how = reason === 'exited' ? `${reason} with code ${exitCode}` : reason
     super(
-      `task ${task} was lost while it was ${was}: its CPU ${cpu} died (${how}${told === undefined ? '' : `: ${told}`})`,
+      `task ${task} was lost while it was ${was}: its CPU ${cpu} died (${how}${details === undefined ? '' : `: ${details}`})`,
       cause === undefined ? undefined : { cause },
     )
     this.task = task

@@ -41,9 +41,9 @@ export class ScopeMembers {
     if (failures.length === 0) return body.threw ? { error: body.value } : null
     const all = body.threw && !failures.includes(body.value) ? [body.value, ...failures] : failures
     const [first] = all
-    const told = first instanceof Error ? first.message : String(first)
+    const message = first instanceof Error ? first.message : String(first)
     const count = failures.length === 1 ? 'a task of the scope' : `${failures.length} tasks of the scope`
-    return { error: new AggregateError(all, `${count} failed: ${told}`, { cause: first }) }
+    return { error: new AggregateError(all, `${count} failed: ${message}`, { cause: first }) }
   }
 }
 

@@ -58,7 +58,7 @@ async function run(): Promise<void> {
 
 /**
  * The program of the CPU has failed: ends the thread, even if a task registered a handler for uncaught errors
- * or Node was told to ignore unhandled rejections.
+ * or an option of Node ignores unhandled rejections.
  */
 function dieOf(error: unknown): void {
   process.removeAllListeners('uncaughtException')

@@ -185,9 +185,9 @@ function stop(
   if (worker.threadId < 0) return gone()
   worker.once('exit', gone)
   onAttached(session, worker, (send, hear) => {
-    hear(({ method, params: told }) => {
+    hear(({ method, params: event }) => {
       if (method === 'Debugger.scriptParsed') {
-        scripts.set(told!.scriptId!, { url: told!.url ?? '', sourceMapURL: told!.sourceMapURL ?? '' })
+        scripts.set(event!.scriptId!, { url: event!.url ?? '', sourceMapURL: event!.sourceMapURL ?? '' })
       }
       if (method === 'Debugger.resumed') {
         worker.off('exit', gone)
@@ -195,7 +195,7 @@ function stop(
       }
       if (method !== 'Debugger.paused') return
       send('Debugger.resume')
-      stopped(told?.callFrames ?? [])
+      stopped(event?.callFrames ?? [])
     })
     send('Debugger.enable')
     send('Debugger.pause')

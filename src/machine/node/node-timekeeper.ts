@@ -18,11 +18,11 @@ const lifelines = new Map<number, { readonly start: number; readonly lifeline: L
 function lookForDeaths(): void {
   if (parentPort === null || !takeDeathRequest(i32, boot.region)) return
   for (
-    let told = receiveMessageOnPort(parentPort);
-    told !== undefined;
-    told = receiveMessageOnPort(parentPort)
+    let received = receiveMessageOnPort(parentPort);
+    received !== undefined;
+    received = receiveMessageOnPort(parentPort)
   ) {
-    const { cpu, start, near } = told.message as LifelineEnd
+    const { cpu, start, near } = received.message as LifelineEnd
     lifelines.get(cpu)?.lifeline.close()
     lifelines.set(cpu, { start, lifeline: new Lifeline(near) })
   }

@@ -105,7 +105,7 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
   }
 
   /**
-   * Deno reports at once that a worker has ended, but lets its code run on: a replacement would be a second
+   * Deno reports immediately that a worker has ended, but lets its code run on: a replacement would be a second
    * CPU of the same number. So in Deno no CPU is ended by force. Resolves when the CPU has ended by itself.
    */
   override async terminate(cpu: number): Promise<void> {
