@@ -18,9 +18,9 @@ import { abandon, sleepOn, type Wait } from '../../src/sync/wait/waiting.ts'
  * words, as real threads do.
  *
  * A check is about an object's own words. How the futex of a queue is created and freed is explored in
- * futex/operations/waitwake.check.ts, so here it exists throughout (`keep`). Waits are numbered for each thread
- * by itself. A waiter may be asleep from the start (`asleep`), so that the check explores how it is woken,
- * leaves, or is granted something as a thread dies.
+ * futex/operations/waitwake.check.ts, so here it exists throughout (`keep`). Waits are numbered for each
+ * thread by itself. A waiter may be asleep from the start (`asleep`), so that the check explores how it is
+ * woken, leaves, or is granted something as a thread dies.
  */
 export class CheckedThreads {
   readonly view: Int32Array<SharedArrayBuffer>
@@ -57,9 +57,9 @@ export class CheckedThreads {
   }
 
   /**
-   * Begins a wait, and returns the rest of it, which is true when the wait was served. `mayTimeOut`: the explorer
-   * decides whether its time is over. Where a thread may die, the sleepers return one after the other, each
-   * when the one before it has called `after`; unless they wait for each other (`inTurn`).
+   * Begins a wait, and returns the rest of it, which is true when the wait was served. `mayTimeOut`: the
+   * explorer decides whether its time is over. Where a thread may die, the sleepers return one after the
+   * other, each when the one before it has called `after`; unless they wait for each other (`inTurn`).
    */
   asleep(
     id: number,
@@ -101,7 +101,10 @@ export class CheckedThreads {
     }
   }
 
-  /** The queues exist from now on, and each thread knows them. For each queue a list of the objects of the threads. */
+  /**
+   * The queues exist from now on, and each thread knows them. For each queue a list of the objects of the
+   * threads.
+   */
   keep(...queues: ParkingQueue[][]): void {
     for (const own of queues) {
       own.forEach((queue, id) => {

@@ -28,8 +28,8 @@ interface Scene {
 }
 
 /**
- * Threads wait at a condition with a mutex that waits at a futex, asleep from the start; the last thread notifies
- * all of them. Each has the mutex once, one at a time.
+ * Threads wait at a condition with a mutex that waits at a futex, asleep from the start; the last thread
+ * notifies all of them. Each has the mutex once, one at a time.
  */
 export function notifyAtWord({ kind, waiters, late = false, holds, notifies = notify }: Scene): Setup {
   return () => {

@@ -105,8 +105,9 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
   }
 
   /**
-   * Deno reports immediately that a worker has ended, but lets its code run on: a replacement would be a second
-   * CPU of the same number. So in Deno no CPU is ended by force. Resolves when the CPU has ended by itself.
+   * Deno reports immediately that a worker has ended, but lets its code run on: a replacement would be a
+   * second CPU of the same number. So in Deno no CPU is ended by force. Resolves when the CPU has ended by
+   * itself.
    */
   override async terminate(cpu: number): Promise<void> {
     const running = this.running[cpu]
