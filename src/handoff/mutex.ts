@@ -50,7 +50,8 @@ export class HandoffMutex implements OwnedLock {
     const { i32, entry, handoff } = this
     const { tid } = owner
     const { where } = this
-    // Any other write to the entry has changed the generation; another TID that took the section slot is there.
+    // Any other write to the entry has changed the generation; another TID that took the section slot is
+    // there.
     if (tid !== this.tid || i32[entry + WHERE] !== where || i32[this.section + SECTION_TID] !== tid) {
       return this.entered(owner, 0)
     }
@@ -64,8 +65,9 @@ export class HandoffMutex implements OwnedLock {
   }
 
   /**
-   * Spins, because a short section ends before a yield would. Not if the owner is on this CPU, where it cannot
-   * run meanwhile. It counts turns instead of time: reading the clock costs as much as a short section.
+   * Spins, because a short section ends before a yield would. Not if the owner is on this CPU, where it
+   * cannot run meanwhile. It counts turns instead of time: reading the clock costs as much as a short
+   * section.
    */
   tryLockSoon(owner: LockOwner): number {
     const { inner, handoff } = this

@@ -15,8 +15,8 @@ const SPINS_BEFORE_PARK = 200
  */
 export interface Rescuer {
   /**
-   * Called from time to time while the thread waits for thread `owner`: at `lock`, or at a word of a task that is
-   * on that CPU (then `lock` is 0). True: the owner is dead, and what it left behind is repaired.
+   * Called from time to time while the thread waits for thread `owner`: at `lock`, or at a word of a task
+   * that is on that CPU (then `lock` is 0). True: the owner is dead, and what it left behind is repaired.
    */
   repairDead(owner: number, lock: number): boolean
   /**
@@ -25,7 +25,9 @@ export interface Rescuer {
    */
   keepIds?(): void
   freeIds?(): void
-  /** Called from time to time while the thread blocks with no lock held: it serves threads that depend on it. */
+  /**
+   * Called from time to time while the thread blocks with no lock held: it serves threads that depend on it.
+   */
   serveWhileBlocked?(): void
 }
 
