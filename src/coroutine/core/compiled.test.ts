@@ -65,7 +65,7 @@ test('so are a schedule’s own suspend and sleep', async () => {
   expect(await co.done).toBe('end')
 })
 
-test('they work as deep in the calls as one likes, in callbacks and methods too', async () => {
+test('they work at any depth of calls, in callbacks and methods too', async () => {
   const { total } = load(`
     'use task'
     import { sleep } from 'heddle'

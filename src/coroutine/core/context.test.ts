@@ -41,7 +41,7 @@ describe('AsyncLocalStorage', () => {
     expect([...seen.get('none')!]).toEqual([undefined])
   })
 
-  test('entered inside a coroutine stays with it, and with nobody else', async () => {
+  test('entered inside a coroutine stays with it, and with no other', async () => {
     const schedule = new Schedule()
     const seen: (string | undefined)[] = []
     const body = function* (name: string): Body {

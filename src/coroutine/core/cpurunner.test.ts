@@ -59,7 +59,7 @@ describe('what raises needResched stops the coroutine at its next safepoint:', (
     for (const slice of slices) expect(slice).toBeLessThanOrEqual(93)
   })
 
-  test.each([1, 2, 3, 4, 5])('a wakeup on another CPU of someone who goes first, seed %i', seed => {
+  test.each([1, 2, 3, 4, 5])('a wakeup on another CPU of a task that goes first, seed %i', seed => {
     const order: string[] = []
     const mailbox: string[] = []
     const machine = simulate(2, seed, function* (cpu) {
@@ -87,7 +87,7 @@ describe('what raises needResched stops the coroutine at its next safepoint:', (
     expect(order).toEqual(['woken', 'preempted for urgent', 'end'])
   })
 
-  test('a stop request: the coroutine is left where it stands, and goes on later', () => {
+  test('a stop request: the coroutine stays where it is, and continues later', () => {
     const log: string[] = []
     let turns = 0
     const machine = simulate(1, 3, function* (cpu) {
@@ -109,7 +109,7 @@ describe('what raises needResched stops the coroutine at its next safepoint:', (
     expect(log).toEqual(['stopped after some turns', 'continued', 'end', '500'])
   })
 
-  test('a kill: thrown in where it stands, so that what it holds is let go', () => {
+  test('a kill: thrown into the coroutine where it is, so that it releases what it holds', () => {
     const log: string[] = []
     const machine = simulate(1, 3, function* (cpu) {
       const runner = new CpuRunner(cpu)

@@ -280,7 +280,7 @@ describe('a coroutine of a generator function', () => {
     return { deep, asked }
   }
 
-  test('that calls itself is resumed at its innermost call, without being told to', () => {
+  test('that calls itself is resumed at its innermost call, without a mark', () => {
     const { deep, asked } = recursive()
     const coroutine = coroutineOf(deep, [10])
     coroutine.start()

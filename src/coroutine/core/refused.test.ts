@@ -23,7 +23,7 @@ function looksOf(ok: number, safepoints: number): number {
   return looks
 }
 
-test('code that cannot be preempted looks at a raised word no more often than at any other', () => {
+test('code that cannot be preempted checks a raised word no more often than any other', () => {
   setSafepointFlag(raised, 0)
   preemptionOff()
   try {
@@ -42,7 +42,7 @@ test('the first safepoint after preemption is on again stops', () => {
   expect(--words.left < 0 && lookInTime(1)).toBe(true)
 })
 
-test('a deadline is thrown into code that was called plainly, and only there', () => {
+test('a deadline is thrown into code that was called as plain code, and only there', () => {
   const error = new Error('over')
   setPlainDeadline(raised, 0, () => {
     throw error

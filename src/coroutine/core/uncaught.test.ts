@@ -75,7 +75,7 @@ describe('an error that a coroutine does not catch', () => {
     expect(seen.slice(0, 4)).toEqual(['innermost', 'middle', 'outermost', 'catcher'])
   })
 
-  test('is told to onError with its coroutine when nobody waits for it', async () => {
+  test('goes to onError with its coroutine when no caller waits for it', async () => {
     const told: [string, string][] = []
     const onError = (error: unknown, co: Co<any>): void => void told.push([(error as Error).message, co.name])
     const schedule = new Schedule({ onError })
@@ -84,7 +84,7 @@ describe('an error that a coroutine does not catch', () => {
     expect(told).toEqual([['deep down', 'lonely']])
   })
 
-  test('is an unhandled rejection otherwise, and not when someone asked for the outcome', async () => {
+  test('is an unhandled rejection otherwise, and not when a caller reads the outcome', async () => {
     const unhandled: unknown[] = []
     const listener = (error: unknown): void => void unhandled.push((error as Error).message)
     const before = process.listeners('unhandledRejection')

@@ -4,18 +4,18 @@ import type { Readiable } from './readyqueue.ts'
 import type { Timer } from './sleepqueue.ts'
 
 /**
- * What a coroutine of a schedule is doing, and who owns it while it does.
+ * The states of a coroutine of a schedule, and where it is in each.
  *
- *   [1] INITED   not started; the ready queue has it, or whoever called `go` with `suspended`
- *   [2] READY    runnable; the ready queue has it
+ *   [1] INITED   not started; in the ready queue, or held by the caller of `go` with `suspended`
+ *   [2] READY    runnable; in the ready queue
  *   [3] RUNNING  it runs, or it has been preempted and the loop has not taken it yet
- *   [4] SUSPEND  it waits; whoever will resume it has it, the sleep queue included
- *   [5] STOP     ended; nobody has it
+ *   [4] SUSPEND  it waits; its waker has it, and the sleep queue if the wait has a time limit
+ *   [5] STOP     ended
  *
  *   from \ to   READY                    RUNNING          SUSPEND            STOP
  *   INITED      resume                   the loop         -                  cancelled before it ran
  *   READY       -                        the loop         -                  -
- *   RUNNING     gives way, preempted     -                suspend, sleep,    returns or throws
+ *   RUNNING     yields, preempted        -                suspend, sleep,    returns or throws
  *                                                         wait
  *   SUSPEND     resume, deadline, wake,  -                -                  -
  *               cancel
@@ -35,33 +35,33 @@ export class Co<T = unknown> implements Readiable<Co<any>> {
   readyPrevious: Co<any> | null = null
   isQueued = false
 
-  /** The switch's: what it receives when it goes on, whether that is thrown, and in which context. */
+  /** For the switch: the value that it continues with, whether that is thrown, and its context. */
   sent: unknown = undefined
   raising = false
   context: Context | null = null
 
-  /** The wait's: which one it is in, so that what ends an earlier one does not end this. */
+  /** For the wait: its number, so that the waker of an earlier wait does not end this one. */
   waits = 0
   sleeping: Timer<Co<any>> | null = null
   /** Its time limit, and how long that was. */
   limit: Timer<Co<any>> | null = null
   limitMs: number = Infinity
-  /** What was last thrown into it from outside. */
+  /** The last error that was thrown into it from outside. */
   cancelledWith: unknown = undefined
 
   /** Milliseconds that it has run; how often it was switched to, and how often preempted. */
   runTime = 0
   switches = 0
   preemptions = 0
-  /** What it last told through `progress`. */
+  /** Its last report through `progress`. */
   progress: unknown = undefined
 
-  /** What to tell when it has run for too long in one go; null: it can be preempted, or it has been told. */
+  /** Warns that it has run for too long in one go; null: it can be preempted, or the warning was given. */
   warning: ((ms: number) => void) | null = null
 
   /** Where it was made: for the stack of an error that it does not catch. */
   readonly origin: { readonly stack?: string } | null
-  /** Settled when it ends; made when someone asks. */
+  /** Settled when it ends; made at first use. */
   outcome: Outcome<T> | null = null
 
   constructor(
@@ -79,7 +79,8 @@ export class Co<T = unknown> implements Readiable<Co<any>> {
   }
 
   /**
-   * Resolves with what it returns, rejects with what it throws. Asking for it makes you the one who is told.
+   * Resolves with its result, or rejects with its error. After the first read of this property an error
+   * counts as handled by the caller.
    */
   get done(): Promise<T> {
     if (this.outcome === null) {
@@ -90,7 +91,7 @@ export class Co<T = unknown> implements Readiable<Co<any>> {
   }
 }
 
-/** A promise of how a coroutine ends. */
+/** The promise of a coroutine's result. */
 export class Outcome<T> {
   readonly promise: Promise<T>
   #resolve!: (value: T) => void

@@ -5,7 +5,8 @@ import { CoroutineError } from '../core/errors.ts'
 const TIMER_MS_MAX = 0x7fff_ffff
 
 /**
- * What the loop does when nobody is ready: the thread is the event loop's until someone is, or until a time.
+ * The wait of the loop while no coroutine is ready: the event loop has the thread until one is, or until a
+ * time.
  */
 export class Rest {
   readonly #platform: Platform
@@ -15,12 +16,12 @@ export class Rest {
     this.#platform = platform
   }
 
-  /** Ends the rest, if there is one. */
+  /** Ends the wait, if the loop waits. */
   rouse(): void {
     this.#end?.()
   }
 
-  /** Resolves at `due`, or when roused; a little early, when a timer is: whoever calls looks again. */
+  /** Resolves at `due`, or when the wait is ended; a timer may be early, so the caller checks again. */
   async until(due: number): Promise<void> {
     const platform = this.#platform
     const ms = due - platform.now()
@@ -40,13 +41,13 @@ export class Rest {
     if (timer !== undefined) platform.clearTimer(timer)
   }
 
-  /** The same with the thread blocked: nothing but time can end it. */
+  /** The same with the thread blocked: only time can end it. */
   blockUntil(due: number): void {
     const { block } = this.#platform
     if (due === Infinity) {
       throw new CoroutineError(
         'ERR_HEDDLE_DEADLOCK',
-        'runSync: every coroutine waits for something that cannot come while the thread is blocked; use `await schedule.run()`',
+        'runSync: every coroutine waits for something that cannot arrive while the thread is blocked; use `await schedule.run()`',
       )
     }
     if (block === undefined) {

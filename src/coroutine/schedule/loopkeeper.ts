@@ -4,10 +4,10 @@ import type { Platform } from '../../machine/core/platform.ts'
 const QUIET_MS = 0.3
 
 /**
- * Keeps the event loop alive between slices. Whether a socket is readable is known to nobody but the loop
- * itself, so it is let round once after each slice: about a microsecond when nothing is pending. While it
- * does deliver something it is let round again, because one request is often several rounds (accept, read,
- * write), for at most as long as a slice: so a busy server and a busy coroutine share the thread evenly.
+ * Keeps the event loop turning between slices. Only the event loop knows whether a socket is readable, so it
+ * turns once after each slice: about a microsecond when nothing is pending. While it delivers something it
+ * turns again, because one request is often several turns (accept, read, write), for at most one slice. So a
+ * busy server and a busy coroutine share the thread evenly.
  */
 export class LoopKeeper {
   turns = 0
@@ -20,8 +20,7 @@ export class LoopKeeper {
   }
 
   /**
-   * Whether coroutines have run for long enough since the last turn. Half a slice: ticks are never quite
-   * exact.
+   * Whether coroutines have run for half a slice since the last turn: ticks are not exact.
    */
   isDue(ranMs: number): boolean {
     return ranMs >= this.#slice / 2

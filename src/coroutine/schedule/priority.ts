@@ -1,6 +1,6 @@
 import { PRIORITY_LEVELS } from './readyqueue.ts'
 
-/** 0 goes first, 63 last; the names are levels among them. */
+/** 0 runs first, 63 last; the names stand for levels. */
 export type Priority = number | 'high' | 'normal' | 'low'
 
 const named: Readonly<Record<string, number>> = { high: 16, normal: 32, low: 48 }

@@ -1,8 +1,7 @@
 import type { Co } from './co.ts'
 
 /**
- * Who listens to the progress of which coroutine. What is told during a slice is heard after it, the last of
- * it.
+ * The listeners for the progress of coroutines. A listener receives the last report of each slice, after it.
  */
 export class ProgressReports {
   readonly #listeners = new Map<Co<any>, (value: any) => void>()
@@ -31,7 +30,7 @@ export class ProgressReports {
   }
 }
 
-/** A listener that throws is an unhandled rejection, and stops nobody else. */
+/** An error of a listener becomes an unhandled rejection, and the other listeners still run. */
 export function callSafely(listener: () => void): void {
   try {
     listener()

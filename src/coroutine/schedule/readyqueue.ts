@@ -12,8 +12,8 @@ export interface Readiable<T> {
 }
 
 /**
- * The ready queue: a list for each level, first come first served, and a bit for each level that has someone.
- * Adding and taking cost the same with two and with a million.
+ * The ready queue: a list for each level, first in first out, and a bit for each level that is not empty.
+ * Adding and taking cost the same with two coroutines and with a million.
  */
 export class ReadyQueue<T extends Readiable<T>> {
   readonly #first: (T | null)[] = Array.from({ length: PRIORITY_LEVELS }, () => null)
@@ -41,14 +41,14 @@ export class ReadyQueue<T extends Readiable<T>> {
     this.count++
   }
 
-  /** The level that goes first, or 64 when nobody is ready. */
+  /** The first level that is not empty, or 64. */
   get topLevel(): number {
     if (this.#low !== 0) return 31 - Math.clz32(this.#low & -this.#low)
     if (this.#high !== 0) return 63 - Math.clz32(this.#high & -this.#high)
     return PRIORITY_LEVELS
   }
 
-  /** Takes out whoever has waited longest on the first level that has someone; null: nobody is ready. */
+  /** Takes the oldest entry of the first level that is not empty; null: the queue is empty. */
   take(): T | null {
     const level = this.topLevel
     if (level === PRIORITY_LEVELS) return null

@@ -301,7 +301,7 @@ describe('preemption', () => {
     expect(log).toEqual(['woke it', 'urgent', 'turn 0', 'turn 1', 'turn 2'])
   })
 
-  test('a change of priority counts at once', () => {
+  test('a change of priority counts immediately', () => {
     const { schedule } = virtual()
     const order: string[] = []
     const a = schedule.go(() => void order.push('a'))
@@ -312,7 +312,7 @@ describe('preemption', () => {
     expect(order).toEqual(['b', 'a'])
   })
 
-  test('while it is off nothing preempts, nested as deep as one likes, and the tick is not lost', () => {
+  test('while it is off nothing preempts, at any depth, and the tick is not lost', () => {
     const { schedule } = virtual()
     const log: string[] = []
     schedule.go(function* (): Body {
@@ -458,7 +458,7 @@ describe('sleep', () => {
 })
 
 describe('exit', () => {
-  test('throws into everyone where they stand, so that what they hold is let go', async () => {
+  test('throws into every coroutine where it waits, so that it releases what it holds', async () => {
     const { schedule } = virtual()
     const log: string[] = []
     const holding = (name: string, inner: () => Generator<number, unknown, unknown>) =>
@@ -493,7 +493,7 @@ describe('exit', () => {
     expect(schedule.coroutines.size).toBe(0)
   })
 
-  test('a suspend after exit throws at once; whoever ignores that is dropped after the grace', async () => {
+  test('a suspend after exit throws; a coroutine that ignores that is dropped after the grace', async () => {
     const { schedule, time } = virtual()
     let refused = 0
     const stubborn = schedule.run(function* (): Body {

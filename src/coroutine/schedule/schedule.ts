@@ -43,15 +43,15 @@ import { captureOrigin, signError } from '../core/uncaught.ts'
 import { saysTask, tellUncompiled } from '../core/uncompiled.ts'
 
 const SLICE_MS = 10
-/** A function that cannot be preempted may run for so many slices before someone hears of it. */
+/** A function that cannot be preempted may run for so many slices before a warning. */
 const WARN_SLICES = 5
 const warned = new WeakSet<AnyFunction>()
 
 /**
  * Coroutines on one thread, preempted every slice, beside the thread's event loop. The design's `Schedule`.
  *
- * The schedule's own code runs on the thread that made it, between coroutines or called by one; nothing here
- * is shared but the tick. Each coroutine that has not ended is in exactly one place: see the states in co.ts.
+ * The schedule's own code runs on the thread that made it, between coroutines or called by one; only the tick
+ * is shared memory. Each coroutine that has not ended is in exactly one of the states of co.ts.
  */
 export class Schedule {
   readonly slice: number
@@ -119,7 +119,7 @@ export class Schedule {
     return this.#exited
   }
 
-  /** Counts, for whoever watches. */
+  /** Counts, for monitoring. */
   get statistics(): ScheduleStatistics {
     return {
       coroutines: this.coroutines.size,
@@ -143,7 +143,7 @@ export class Schedule {
     return this.#make(options, fn, args, this.go)
   }
 
-  /** Makes a suspended coroutine runnable; what it waits for gives `value`. Any time, from this thread. */
+  /** Makes a suspended coroutine runnable; its wait returns `value`. Any time, on this thread. */
   resume(co: Co<any>, value?: unknown): void {
     this.#refuseAfterExit('resume')
     refuseForeign('resume', co, this.coroutines)
@@ -153,8 +153,8 @@ export class Schedule {
   }
 
   /**
-   * Suspends the running coroutine until `resume`, whose value it gives: `yield* schedule.suspend()`, or a
-   * plain call in a 'use task' function. `co`, where given, must be the one that runs.
+   * Suspends the running coroutine until `resume`, whose value it returns: `yield* schedule.suspend()`, or a
+   * plain call in a 'use task' function. `co`, where given, must be the running one.
    */
   suspend(co?: Co<any>): Blocking<any> {
     refuseUnlessRunning('suspend', this.runningCo, co)
@@ -170,8 +170,8 @@ export class Schedule {
   }
 
   /**
-   * Throws `reason` into a coroutine: where it waits, or at the safepoint where it stands. One that ended
-   * stays so.
+   * Throws `reason` into a coroutine: where it waits, or at its safepoint. Does nothing to one that has
+   * ended.
    */
   cancel(co: Co<any>, reason: unknown = new DOMException('the coroutine was cancelled', 'AbortError')): void {
     if (co.state === 'STOP') return
@@ -186,8 +186,8 @@ export class Schedule {
   }
 
   /**
-   * Without arguments: runs until no coroutine is left. With a function: runs it as a coroutine and gives its
-   * result; the loop runs as long as it needs to. Either way the thread's event loop stays alive.
+   * Without arguments: runs until no coroutine is left. With a function: runs it as a coroutine and returns
+   * its result; the loop runs as long as it needs to. In both forms the thread's event loop keeps turning.
    */
   run(): Promise<void>
   run<A extends unknown[], R>(fn: (...args: A) => R, ...args: A): Promise<ResultOf<R>>
@@ -211,8 +211,8 @@ export class Schedule {
   }
 
   /**
-   * Runs until no coroutine is left, on the spot: the event loop stands still meanwhile, and sleeping blocks
-   * the thread. For worker threads and for virtual time.
+   * Runs until no coroutine is left, before the call returns: the event loop does not turn meanwhile, and
+   * sleeping blocks the thread. For worker threads and for virtual time.
    */
   runSync(): void {
     this.#refuseAfterExit('runSync')
@@ -245,9 +245,8 @@ export class Schedule {
   }
 
   /**
-   * Ends the schedule. Every coroutine gets ScheduleExited thrown where it stands, so that what it holds is
-   * let go; the loop ends when all have ended, or after `grace` milliseconds without those that have not.
-   * Whatever is asked of the schedule afterwards is an error.
+   * Ends the schedule. ScheduleExited is thrown into every coroutine, so that it releases what it holds. The
+   * loop ends when all have ended, or after `grace` milliseconds. Later calls of the schedule throw.
    */
   exit(options: { grace?: number } = {}): void {
     checkOptions('exit(options)', options, { grace: 'checked' })
@@ -271,7 +270,7 @@ export class Schedule {
     await this.#looping
   }
 
-  /** What follows an await of the running coroutine runs as a coroutine of its name and priority. */
+  /** The code after an await of the running coroutine runs as a coroutine with its name and priority. */
   #afterAwait(): AfterAwait {
     const { name, priority } = this.runningCo!
     return {
@@ -366,7 +365,7 @@ export class Schedule {
     return this.coroutines.size === 0 && (this.#exited || !this.#stays)
   }
 
-  /** Runs one coroutine until it stops, and sees to how it did. Returns the time after. */
+  /** Runs one coroutine until it stops, and handles the stop. Returns the time after. */
   #switchTo(co: Co<any>, now: number): number {
     const { runner, cpu } = here
     switchTo(this.#runner, cpu)
@@ -396,7 +395,7 @@ export class Schedule {
     else if (state === 'threw' && !isExitedError(result)) this.#report(result, co)
   }
 
-  /** A function that held everyone up, and that nothing could have stopped. Said once for each. */
+  /** Warns once of a function that kept the thread and that nothing could preempt. */
   #warn(fn: AnyFunction, co: Co<any>, ms: number): void {
     co.warning = null
     if (warned.has(fn) || saysTask(fn)) return
@@ -407,7 +406,8 @@ export class Schedule {
   }
 
   /**
-   * What nobody caught: `onError`, or an unhandled rejection, which is what the platform makes noise about.
+   * An error that was not caught: it goes to `onError`, or becomes an unhandled rejection, which the platform
+   * reports.
    */
   #report(error: unknown, co: Co<any>): void {
     const onError = this.#onError
@@ -428,7 +428,7 @@ export class Schedule {
   }
 }
 
-/** In a 'use task' function these two are plain calls. */
+/** In a 'use task' function these two methods are plain calls. */
 const twins: [AnyFunction, Twin][] = [
   [
     Schedule.prototype.suspend,
@@ -453,7 +453,7 @@ export interface ScheduleStatistics {
   readonly ready: number
   readonly sleeping: number
   readonly switches: number
-  /** How often the event loop was let through. */
+  /** How often the event loop turned. */
   readonly turns: number
   readonly ticks: 'clock' | 'thread'
 }

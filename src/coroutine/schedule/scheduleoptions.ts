@@ -5,18 +5,18 @@ import type { Priority } from './priority.ts'
 import type { Slices } from './slices.ts'
 
 export interface ScheduleOptions {
-  /** Milliseconds that a coroutine runs before others do. 10 unless told otherwise. */
+  /** Milliseconds that a coroutine runs before others do. 10 by default. */
   slice?: number
   /**
    * Where the slice's end comes from: 'clock', read at safepoints; 'thread', a timekeeper thread; 'auto', the
-   * clock until the schedule has been busy for a while, then the thread where there can be one. Or a source
-   * of your own.
+   * clock until the schedule has been busy for a while, then the thread where there can be one. Or your own
+   * source.
    */
   ticks?: 'auto' | 'clock' | 'thread' | Slices
   platform?: Platform
   /**
-   * Hears of an error that no coroutine caught and nobody waits for. Without it, it is an unhandled
-   * rejection.
+   * Called with an error that no coroutine caught and no caller waits for. By default such an error is an
+   * unhandled rejection.
    */
   onError?: (error: unknown, co: Co<any>) => void
 }
@@ -33,7 +33,7 @@ export interface RunOptions extends Omit<GoOptions, 'suspended'> {
   signal?: AbortSignal | undefined
   /** Milliseconds, from now; then a TimeoutError is thrown into the coroutine. */
   timeout?: number | undefined
-  /** Hears what the coroutine tells through `progress`, at most once a slice. */
+  /** Receives the reports of the coroutine through `progress`, at most one per slice. */
   onProgress?: ((value: any) => void) | undefined
 }
 
@@ -52,7 +52,7 @@ export const runOptions: Kinds<RunOptions> = {
   onProgress: 'function',
 }
 
-/** What a coroutine made of a function that returns `R` ends with. */
+/** The result of a coroutine that runs a function of return type `R`. */
 export type ResultOf<R> = R extends Generator<any, infer T, any> ? Awaited<T> : Awaited<R>
 
 export type AnyFunction = (...args: any[]) => any
@@ -73,16 +73,16 @@ export function splitCall<O extends object>(
   return { options: first, fn: fn as AnyFunction, args }
 }
 
-/** Throws unless `ticks` is something that a slice's end can come from. */
+/** Throws unless `ticks` is a source of ticks. */
 export function checkTicks(ticks: unknown): void {
   if ((typeof ticks === 'object' && ticks !== null) || ['auto', 'clock', 'thread'].includes(ticks as string))
     return
   throw new TypeError(
-    `ticks: ${String(ticks)} is no source of ticks; give 'auto', 'clock', 'thread', or a source of your own`,
+    `ticks: ${String(ticks)} is not a source of ticks; give 'auto', 'clock', 'thread', or your own source`,
   )
 }
 
-/** Throws unless `slice` is a length of time that something can run for. */
+/** Throws unless `slice` is a positive number of milliseconds. */
 export function checkSlice(slice: unknown): asserts slice is number {
   if (typeof slice !== 'number' || !(slice > 0) || slice === Infinity) {
     throw new RangeError(`slice: ${String(slice)} is not a slice; give a number of milliseconds above 0`)

@@ -1,12 +1,12 @@
 import { assert } from '../../arena/assert.ts'
 
-/** Something that is due at a time. It is on at most one queue. */
+/** A deadline of a coroutine. It is on at most one queue. */
 export class Timer<T> {
   readonly owner: T
   due = 0
-  /** First come, first among equals. */
+  /** Order of arrival: decides among equal deadlines. */
   order = 0
-  /** Place in the heap; -1: on no queue. */
+  /** Index in the heap; -1: on no queue. */
   place = -1
 
   constructor(owner: T) {
@@ -18,7 +18,7 @@ export class Timer<T> {
   }
 }
 
-/** Timers by deadline, first come first among equals: a binary heap in which each timer knows its place. */
+/** Timers by deadline, then by arrival: a binary heap in which each timer knows its index. */
 export class SleepQueue<T> {
   readonly #heap: Timer<T>[] = []
   #order = 0

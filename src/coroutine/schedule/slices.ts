@@ -7,14 +7,14 @@ import { armSlice, disarmSlice } from '../../machine/timekeeper/timekeeper.ts'
  * at safepoints, where there is no second thread; and virtual time (virtualtime.ts).
  */
 export interface Slices {
-  /** The word that safepoints look at. */
+  /** The word that safepoints check. */
   readonly view: Int32Array
   readonly index: number
   /** A slice begins, at `now`, and is over at `end`. Preemption is off. */
   begin(now: number, end: number): void
   /** A safepoint found the word up: is the slice over? If not, the word is lowered or means nothing. */
   isOver(): boolean
-  /** Makes the next safepoint ask, slice or not. */
+  /** Makes the next safepoint check, whether or not the slice is over. */
   ask(): void
   /** No coroutine runs: no slice is running either. */
   end(): void
@@ -23,14 +23,14 @@ export interface Slices {
 /** How often, in parts of the slice, the clock should be read. */
 const LOOKS_PER_SLICE = 100
 /**
- * At most so many safepoints between two looks: what bounds the overrun when safepoints become rare at once.
+ * At most so many safepoints between two checks: it bounds the overrun when safepoints suddenly become rare.
  */
 const STRIDE_MAX = 256
 
 /**
- * No second thread: the word is up for the whole slice, and safepoints read the clock. Not all of them: a
- * look costs as much as some dozens of safepoints, so the distance between looks doubles while they come too
- * often, and starts from one again in each slice.
+ * Without a second thread the word is up for the whole slice, and safepoints read the clock. Not all of them:
+ * a read costs as much as some dozens of safepoints. So the distance between reads doubles while they are too
+ * frequent, and starts from one again in each slice.
  */
 export class ClockSlices implements Slices {
   readonly view: Int32Array = Int32Array.of(1)
@@ -92,9 +92,9 @@ export class ClockSlices implements Slices {
  *   (C) lowers the word
  *   (D) sliceEnd is armed: this slice is not over
  *
- * (T1) comes before (T2), so an armed slice has not had its tick yet: one that comes while it is armed is
- * stale, and is dropped. (C) must come before (D): the other way round, (T1) and (T2) of the slice that is
- * running can both fall in between, and its one tick is lowered unseen. (A) must come before (B) for the same
+ * (T1) comes before (T2), so an armed slice has not had its tick yet: a tick that arrives while the slice is
+ * armed is stale, and is dropped. (C) must come before (D): otherwise (T1) and (T2) of the running slice
+ * could both happen in between, and its only tick would be lost. (A) must come before (B) for the same
  * reason.
  */
 export class ThreadSlices implements Slices {
@@ -106,7 +106,7 @@ export class ThreadSlices implements Slices {
 
   /**
    * `cpu` is the pointer of a CPU record in `machine`: the one that the timekeeper watches for this thread.
-   * `shift` is how far the timekeeper's clock is ahead of the one that `begin` is told the end by.
+   * `shift` is how far the timekeeper's clock is ahead of the clock of `begin`.
    */
   constructor(i32: Int32Array, machine: Region, cpu: number, shift = 0) {
     this.view = i32

@@ -5,13 +5,12 @@ import type { Switch } from '../core/switch.ts'
 /** How long, in slices, a schedule must have been busy before a thread is started for it. */
 const THREAD_AFTER_SLICES = 10
 
-/** A schedule that nobody holds any more gives its timekeeper back. */
+/** A schedule that was collected gives its timekeeper back. */
 const abandoned = new FinalizationRegistry<ThreadTimekeeper>(timekeeper => timekeeper.close())
 
 /**
- * Which source a schedule's ticks come from. A timekeeper thread makes safepoints as cheap as they can be,
- * and takes some tens of milliseconds to start; until it runs, and where there can be none, the clock is read
- * instead.
+ * The source of a schedule's ticks. With a timekeeper thread safepoints are cheapest, but the thread takes
+ * some tens of milliseconds to start. Until it runs, and where there can be none, the clock is read instead.
  */
 export class TickSource {
   readonly #switch: Switch
@@ -43,7 +42,7 @@ export class TickSource {
   }
 
   /**
-   * Coroutines have run for `ms`, and none does now: the time to change the source, if there is a better one.
+   * Coroutines have run for `ms`, and none runs now: the source is changed here if there is a better one.
    */
   busy(ms: number): void {
     if (this.#isThread || this.#wanted === 'clock') return

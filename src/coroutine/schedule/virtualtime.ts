@@ -2,9 +2,9 @@ import type { Platform } from '../../machine/core/platform.ts'
 import type { Slices } from './slices.ts'
 
 /**
- * Time that passes only when something says so: each safepoint costs a set time, and a rest takes as long as
- * it would have. A schedule on virtual time does the same thing in every run, and an hour of sleep takes no
- * time at all.
+ * Time that passes only in the simulation: each safepoint costs a fixed time, and an idle wait takes its full
+ * virtual time. A schedule on virtual time does the same in every run, and an hour of sleep takes no real
+ * time.
  *
  *     const time = new VirtualTime()
  *     const schedule = new Schedule({ platform: time, ticks: time.slices(0.01) })
@@ -40,7 +40,7 @@ export class VirtualTime implements Platform {
     this.#now += ms
   }
 
-  /** Slices on this time, with what a safepoint costs in milliseconds. */
+  /** Slices on this time; a safepoint costs so many milliseconds. */
   slices(safepointMs: number): Slices {
     return new VirtualSlices(this, safepointMs)
   }

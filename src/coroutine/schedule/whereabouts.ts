@@ -11,22 +11,21 @@ import type { Switch } from '../core/switch.ts'
 const noWaker: Waker = { wake: () => {}, fail: () => {} }
 
 /**
- * Where the coroutines of a schedule are, and the ways from one place to another. One that has not ended is
- * in exactly one of: the ready queue; running, or preempted since; waiting, with a deadline in the sleep
- * queue or not. All of it runs on the schedule's thread, between coroutines or called by one; the arrows are
- * those of co.ts.
+ * The queues of a schedule, and the moves between them. A coroutine that has not ended is in exactly one of:
+ * the ready queue; running, or preempted since; waiting, perhaps with a deadline in the sleep queue. All of
+ * this runs on the schedule's thread, between coroutines or called by one. The moves are those of co.ts.
  */
 export class Places {
   /** Every coroutine that has not ended, by id. */
   readonly all: Map<number, Co<any>> = new Map()
   readonly ready: ReadyQueue<Co<any>> = new ReadyQueue()
   readonly sleepers: SleepQueue<Co<any>> = new SleepQueue()
-  /** Nobody may begin to wait any more. */
+  /** No coroutine may begin to wait any more. */
   isClosed = false
   readonly #switch: Switch
   readonly #onReady: () => void
 
-  /** `onReady` hears of each coroutine that becomes ready. */
+  /** `onReady` is called for each coroutine that becomes ready. */
   constructor(switching: Switch, onReady: () => void) {
     this.#switch = switching
     this.#onReady = onReady
@@ -78,7 +77,7 @@ export class Places {
     co.state = 'SUSPEND'
     const wait = ++co.waits
     if (co.raising) {
-      // Cancelled while it ran: it gets to know where it would have waited.
+      // Cancelled while it ran: the error is thrown where it would have waited.
       this.wake(co)
       return noWaker
     }
@@ -98,7 +97,7 @@ export class Places {
     }
   }
 
-  /** The running coroutine does not wait after all. */
+  /** The running coroutine does not wait. */
   unpark(): void {
     const co = this.#switch.runningCo
     assert(co !== null && (co.state === 'SUSPEND' || co.state === 'READY'), 'who unparks has parked')
@@ -119,7 +118,7 @@ export class Places {
     this.makeReady(co)
   }
 
-  /** When the coroutine next goes on, it is with this error; a wait of its ends with it. */
+  /** The coroutine continues with this error next; its wait ends. */
   raise(co: Co<any>, error: unknown): void {
     co.sent = error
     co.raising = true
@@ -132,7 +131,7 @@ export class Places {
     this.raise(co, reason)
   }
 
-  /** Takes out a coroutine that has ended, or that nobody will run any more. */
+  /** Removes a coroutine that has ended, or that will not run any more. */
   remove(co: Co<any>): void {
     if (co.isQueued) this.ready.remove(co)
     if (co.sleeping?.isQueued) this.sleepers.remove(co.sleeping)
@@ -142,7 +141,7 @@ export class Places {
     this.all.delete(co.id)
   }
 
-  /** Whoever goes before the one that runs need not wait for the slice's end. */
+  /** A coroutine that outranks the running one need not wait for the end of the slice. */
   #preemptFor(co: Co<any>): void {
     const running = this.#switch.runningCo
     if (running === null || running === co || co.priority >= running.priority) return
