@@ -56,8 +56,9 @@ import { MATCH_ANY, wake, type WaiterOptions } from '../operations/waitwake.ts'
  * compare-exchange each. A robust lock is also on its owner's list (robustlist.ts), which costs a plain store
  * each way.
  *
- * With EOWNERDEAD the owner holds the lock, and the data that it guards may be half changed. The owner repairs
- * the data and calls `makeConsistent`. If it unlocks without that call, the mutex is ENOTRECOVERABLE for ever.
+ * With EOWNERDEAD the owner holds the lock, and the data that it guards may be half changed. The owner
+ * repairs the data and calls `makeConsistent`. If it unlocks without that call, the mutex is ENOTRECOVERABLE
+ * for ever.
  */
 export const PLAIN = 0
 export const ROBUST = 1
@@ -75,9 +76,14 @@ export function unlockWord(words: Int32Array, index: number, tid: number): boole
   return Atomics.compareExchange(words, index, tid, 0) === tid
 }
 
-/** The walk of a dead owner's list wakes the waiters of a robust lock, and does not know the owner's mappings. */
+/**
+ * The walk of a dead owner's list wakes the waiters of a robust lock, and does not know the owner's mappings.
+ */
 const SHARED = true
-/** When the caller has to wait, `take` returns the word. It has WAITERS, the sign bit, and so is less than all errors. */
+/**
+ * When the caller has to wait, `take` returns the word. It has WAITERS, the sign bit, and so is less than all
+ * errors.
+ */
 const WAIT_BELOW = -0x1_0000
 
 /** One thread's view of a mutex; it has no state of its own. */
@@ -156,8 +162,8 @@ export class WordMutex implements OwnedLock {
   }
 
   /**
-   * Marks a word whose owner has died, if the recovering thread could not: it had not mapped the buffer, because
-   * the lock came from the thread that died. True: check the word again.
+   * Marks a word whose owner has died, if the recovering thread could not: it had not mapped the buffer,
+   * because the lock came from the thread that died. True: check the word again.
    */
   private markDead(): boolean {
     const { words, index } = this
@@ -303,7 +309,10 @@ export class WordMutex implements OwnedLock {
     return this.finishLock(owner)
   }
 
-  /** 0 or negative: done. 1: it is contended, and pending. In one piece, so that it is inlined into its callers. */
+  /**
+   * 0 or negative: done. 1: it is contended, and pending. In one piece, so that it is inlined into its
+   * callers.
+   */
   private lockFast(owner: LockOwner): number {
     const { words, index } = this
     if (!this.robust) return Atomics.compareExchange(words, index, 0, owner.tid) === 0 ? 0 : 1
@@ -314,7 +323,10 @@ export class WordMutex implements OwnedLock {
     return words[index + MutexRecord.state] === GONE ? this.refuse(owner) : 0
   }
 
-  /** After a slow path this owner holds a robust lock, which stays pending. Returns whether the last owner died. */
+  /**
+   * After a slow path this owner holds a robust lock, which stays pending. Returns whether the last owner
+   * died.
+   */
   private finishLock(owner: LockOwner): number {
     const { words, index } = this
     const at = index + MutexRecord.state
@@ -369,8 +381,8 @@ export class WordMutex implements OwnedLock {
   }
 
   /**
-   * Takes the word of a lock that does not inherit, or sets WAITERS and returns the word to wait for. An owner
-   * that has waited takes it with WAITERS, because there may be other waiters. OWNER_DIED stays until
+   * Takes the word of a lock that does not inherit, or sets WAITERS and returns the word to wait for. An
+   * owner that has waited takes it with WAITERS, because there may be other waiters. OWNER_DIED stays until
    * finishLock has seen it.
    */
   private take(owner: LockOwner, waited: boolean): number {

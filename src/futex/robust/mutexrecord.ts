@@ -9,8 +9,8 @@ import { float64, type Layout, record, word } from '../../arena/memory/record.ts
  *   TID     INCONSISTENT    held by an owner that was told of the death of the owner before it
  *   any     GONE            was unlocked while INCONSISTENT: no owner gets it any more
  *
- * The word's two highest bits, WAITERS and OWNER_DIED, are defined in owner.ts. `next` and `prev` are pointers
- * (robust.ts); a pointer of a robust list points to `next`, which is on an even word.
+ * The word's two highest bits, WAITERS and OWNER_DIED, are defined in owner.ts. `next` and `prev` are
+ * pointers (robust.ts); a pointer of a robust list points to `next`, which is on an even word.
  */
 export const MutexRecord: Layout<'word' | 'state' | 'next' | 'prev'> = record('mutex', {
   word,

@@ -14,7 +14,10 @@ export interface OwnedLock {
   lockSync(owner: LockOwner, timeoutMs?: number, long?: LongWait | null): number
   /** As lockSync, as a promise; an abort rejects with the signal's reason. */
   lockAsync(owner: LockOwner, timeoutMs?: number, signal?: AbortSignal): Promise<number>
-  /** As lockSync, in a task; a signal or a kill ends it with -EINTR. An exception thrown into the parked task leaves it. */
+  /**
+   * As lockSync, in a task; a signal or a kill ends it with -EINTR. An exception thrown into the parked task
+   * leaves it.
+   */
   lockTask(
     parking: TaskWaiter,
     timeoutMs?: number,

@@ -37,8 +37,9 @@ import { MATCH_ANY, wakeKey } from '../operations/waitwake.ts'
  *   (D) pending = 0                          (D) pending = 0
  *
  * Between (A) and (D) a held lock is on the list, or pending, or both; so at every step the walk finds a word
- * with a dead TID. A pending word that is free may have lost its wakeup: one waiter is woken, perhaps in vain.
- * (B) need not come before the next lock or unlock: the mutexes leave the last lock pending (robustlist.ts).
+ * with a dead TID. A pending word that is free may have lost its wakeup: one waiter is woken, perhaps in
+ * vain. (B) need not come before the next lock or unlock: the mutexes leave the last lock pending
+ * (robustlist.ts).
  */
 export const ROBUST_HEAD_BYTES = 24
 export const ROBUST_LIST_LIMIT = 2048
@@ -77,8 +78,9 @@ export function pairIndex(pointer: number): number {
 }
 
 /**
- * set_robust_list: registers the head of the owner's list, on an even word of a mapped buffer; null: no list. 0,
- * or -EINVAL when the length is not that of a head. As on Linux, the list is not read before the owner ends.
+ * set_robust_list: registers the head of the owner's list, on an even word of a mapped buffer; null: no list.
+ * 0, or -EINVAL when the length is not that of a head. As on Linux, the list is not read before the owner
+ * ends.
  */
 export function setRobustList(
   context: FutexContext,
@@ -107,8 +109,8 @@ function forget(owner: LockOwner): void {
 }
 
 /**
- * Prepares the owner's list for mutexes: an empty one with its head in the arena, if the owner registered none.
- * Throws if it registered one whose offset from entry to word differs from that of a mutex.
+ * Prepares the owner's list for mutexes: an empty one with its head in the arena, if the owner registered
+ * none. Throws if it registered one whose offset from entry to word differs from that of a mutex.
  */
 export function prepareRobustList(context: FutexContext, owner: LockOwner, futexOffset: number): void {
   const { i32, f64 } = context.arena

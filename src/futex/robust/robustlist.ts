@@ -5,13 +5,13 @@ import { type LockOwner, NO_LIST } from '../core/owner.ts'
 import { pairAt, pairIndex, prepareRobustList } from './robust.ts'
 
 /**
- * The owner's side of its robust list: plain stores, in an order that leaves a valid list at every step. After
- * a death only the `next` pointers are followed; `prev`, the pair after it, is for the owner alone, which
- * removes an entry without a search.
+ * The owner's side of its robust list: plain stores, in an order that leaves a valid list at every step.
+ * After a death only the `next` pointers are followed; `prev`, the pair after it, is for the owner alone,
+ * which removes an entry without a search.
  *
- * The last lock that the owner took is not on the list: it stays pending, where a walk finds it as well, until
- * the owner locks another or unlocks one of the others. So a lock and unlock with none in between costs two
- * stores.
+ * The last lock that the owner took is not on the list: it stays pending, where a walk finds it as well,
+ * until the owner locks another or unlocks one of the others. So a lock and unlock with none in between costs
+ * two stores.
  *
  *   held by the owner      pending    on the list
  *   nothing                0          nothing
@@ -19,8 +19,8 @@ import { pairAt, pairIndex, prepareRobustList } from './robust.ts'
  *   A, then B              B          A
  *   B, after A's unlock    0          B: it was put there so that A could be pending during its unlock
  *
- * So a pending lock is not on the list, and is held, except while it is being locked. `owner.last` says the same
- * to the fast path, which then need not read the pending word.
+ * So a pending lock is not on the list, and is held, except while it is being locked. `owner.last` says the
+ * same to the fast path, which then need not read the pending word.
  */
 const PREV = 1
 

@@ -225,7 +225,9 @@ export class Channel<T = unknown> {
     this.close()
   }
 
-  /** `for (const value of channel)`: on a thread, and in a 'use task' function; until the channel is closed. */
+  /**
+   * `for (const value of channel)`: on a thread, and in a 'use task' function; until the channel is closed.
+   */
   [Symbol.iterator](): ChannelIterator<T> {
     return new ChannelIterator(this)
   }

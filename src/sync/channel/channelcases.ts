@@ -30,8 +30,8 @@ export interface Served {
 let turn = 0
 
 /**
- * Waits until one of the cases was served. If all channels are local, the wait stays on this thread; if one is
- * shared, all become shared.
+ * Waits until one of the cases was served. If all channels are local, the wait stays on this thread; if one
+ * is shared, all become shared.
  */
 class ChannelWait {
   readonly what: string

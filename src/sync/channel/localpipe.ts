@@ -1,7 +1,7 @@
 /**
  * A channel that has not left its thread. Only coroutines and promises of this thread use it, so it needs
- * neither locks nor copies: a receiver gets the sent object itself. It becomes a SharedPipe when the channel is
- * sent to another thread.
+ * neither locks nor copies: a receiver gets the sent object itself. It becomes a SharedPipe when the channel
+ * is sent to another thread.
  */
 
 /** A wait at one or several local channels, which is served at one of them. */

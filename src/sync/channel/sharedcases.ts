@@ -81,7 +81,9 @@ export class CasesWait implements Wait {
     this.dropUnsent(-1)
   }
 
-  /** Locks all channels, in the order of their ids, so that no thread sees it waiting at some of them only. */
+  /**
+   * Locks all channels, in the order of their ids, so that no thread sees it waiting at some of them only.
+   */
   begin(context: FutexContext, waiterOptions: WaiterOptions): readonly number[] {
     const pipes = this.inOrder(context)
     for (const pipe of pipes) pipe.lock(context)

@@ -23,9 +23,9 @@ import { Closing, Fetching, Handing, Refilling, type Serving } from './serving.t
  * A channel in shared memory: a ring of values, a queue of senders that found it full, a queue of receivers
  * that found it empty. It has two locks (objectlock.ts), each on a cache line of its own with what it guards:
  * first the tail's, then the head's. A thread that queues, serves a waiter, or closes takes both, before the
- * lock of a queue; of several channels the one with the lower id first. While there are no waiters at the other
- * end, a send needs only the tail's lock and a receive only the head's, so a sender and a receiver do not
- * meet: each keeps what it last saw of the other's index.
+ * lock of a queue; of several channels the one with the lower id first. While there are no waiters at the
+ * other end, a send needs only the tail's lock and a receive only the head's, so a sender and a receiver do
+ * not meet: each keeps what it last saw of the other's index.
  *
  *   ring      senders   receivers
  *   has some  may wait  none       [1] a receiver takes the first, and a sender's value takes the free slot
@@ -36,10 +36,10 @@ import { Closing, Fetching, Handing, Refilling, type Serving } from './serving.t
  * was received. A waiter at several channels (select) is served at one of them: its sleeper's `claim` says
  * which, and a thread that loses the claim skips the waiter.
  *
- * The holder of a lock may die at any step. The ring changes by single stores: a value is in it from the store
- * of `tail` until the store of `head`. A value is handed to a waiter, or fetched from it, by the store of the
- * first word in the waiter. A waiter that was served and not woken finds that out when it checks again, or
- * leaves (`CasesWait.servedByDead`). Only a sender's value that goes into the ring needs both:
+ * The holder of a lock may die at any step. The ring changes by single stores: a value is in it from the
+ * store of `tail` until the store of `head`. A value is handed to a waiter, or fetched from it, by the store
+ * of the first word in the waiter. A waiter that was served and not woken finds that out when it checks
+ * again, or leaves (`CasesWait.servedByDead`). Only a sender's value that goes into the ring needs both:
  *
  *   (A) journal: which waiter, and where the tail is
  *   (B) the slot
@@ -47,13 +47,13 @@ import { Closing, Fetching, Handing, Refilling, type Serving } from './serving.t
  *   (D) tail: the value is in the ring
  *   (E) journal: 0
  *
- * After a death between (C) and (D), the waiter says TAKEN and the tail is where it was at (A): the thread that
- * breaks the lock does (D) and (E) (`repair`). The sender's record is not freed before the sender has had the
- * lock.
+ * After a death between (C) and (D), the waiter says TAKEN and the tail is where it was at (A): the thread
+ * that breaks the lock does (D) and (E) (`repair`). The sender's record is not freed before the sender has
+ * had the lock.
  *
  * A payload always has an owner: the thread that encoded it, or reads it (the block's header names the
- * thread); a waiter, whose payload the recovery frees when the sleeper died (`giveUpHandover`); the ring; or, in
- * transit between a thread and one of the others, the channel itself (`giving`, `taking`):
+ * thread); a waiter, whose payload the recovery frees when the sleeper died (`giveUpHandover`); the ring; or,
+ * in transit between a thread and one of the others, the channel itself (`giving`, `taking`):
  *
  *   a thread gives                            a thread takes
  *   [1] the thread has the block              [3] the ring or a waiter has it
@@ -66,9 +66,9 @@ import { Closing, Fetching, Handing, Refilling, type Serving } from './serving.t
  *
  * Recovery frees the blocks of the dead thread, [1]; it cannot see the ring. Between (G) and (I) or (J) the
  * block is the channel's: the next holder of the lock finds the note, and checks whether the ring or a waiter
- * names the block. If so the block stays, else it is freed (`resolve`). *Broken*: without (G) recovery frees a
- * block that the ring names, or a block that no owner names is never freed. *Broken*: a sender that accesses
- * the header again, after (H):
+ * names the block. If so the block stays, else it is freed (`resolve`). *Broken*: without (G) recovery frees
+ * a block that the ring names, or a block that no owner names is never freed. *Broken*: a sender that
+ * accesses the header again, after (H):
  *
  *   sender, has the tail's lock               receiver, has the head's lock
  *   (H) the tail moves
@@ -329,7 +329,10 @@ export class SharedPipe implements ObjectWords {
     this.taken(context, block)
   }
 
-  /** Both locks are held. Hands the value to a waiting receiver; false: there is none, and the thread keeps it. */
+  /**
+   * Both locks are held. Hands the value to a waiting receiver; false: there is none, and the thread keeps
+   * it.
+   */
   private handOver(context: FutexContext, from: Int32Array, fromAt: number): boolean {
     const block = this.give(context, from, fromAt)
     const isServed = this.serve(context, this.receivers, new Handing(from, fromAt)) // (H)
@@ -372,7 +375,9 @@ export class SharedPipe implements ObjectWords {
     this.i32[this.at + TAKING] = 0 // (J)
   }
 
-  /** The mark in the header of a block in transit through this channel: unique to the channel and to the end. */
+  /**
+   * The mark in the header of a block in transit through this channel: unique to the channel and to the end.
+   */
   private markOf(context: FutexContext, note: typeof GIVING | typeof TAKING): number {
     return -(2 * this.senders.objectId(context) + (note === GIVING ? 0 : 1))
   }

@@ -5,8 +5,8 @@ import { Condition, Mutex, type UnlockToken } from '../index.ts'
 const soon = (): Promise<void> => new Promise(resolve => setTimeout(resolve, 5))
 
 /**
- * Coroutines that wait at a condition, with a mutex that waits at a futex, and so are woken one after the other;
- * and the mutex, held by the caller.
+ * Coroutines that wait at a condition, with a mutex that waits at a futex, and so are woken one after the
+ * other; and the mutex, held by the caller.
  */
 async function waiters(names: readonly string[]): Promise<{
   schedule: Schedule

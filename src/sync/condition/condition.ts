@@ -122,8 +122,8 @@ export class Condition implements ObjectWords {
   }
 
   /**
-   * In a task: waits until `predicate` is true, for at most `timeout` milliseconds. Returns whether it is true;
-   * without a predicate, whether it was notified.
+   * In a task: waits until `predicate` is true, for at most `timeout` milliseconds. Returns whether it is
+   * true; without a predicate, whether it was notified.
    */
   waitFor(held: UnlockToken | Mutex, timeout: number, predicate?: () => boolean): Blocking<boolean> {
     if (!facesOpen()) refuseOutsideTask('waitFor')
@@ -369,7 +369,9 @@ class ConditionWait extends QueueWait {
     return true
   }
 
-  /** It has unlocked the mutex already. So this is a spurious wakeup, which the callers of `wait` must expect. */
+  /**
+   * It has unlocked the mutex already. So this is a spurious wakeup, which the callers of `wait` must expect.
+   */
   restarted(): boolean {
     return true
   }

@@ -14,9 +14,9 @@ import { EXTRA, type ObjectWords, HAS_WAITERS } from '../wait/objectwords.ts'
 import type { ParkingQueue } from '../wait/queue.ts'
 
 /**
- * Notifies the waiters of a condition. At most one of them is awake without the mutex. The others move without
- * a wakeup: to the queue of the mutex, where the unlocker finds them; or, when this thread does not know the
- * mutex, to a second queue of the condition.
+ * Notifies the waiters of a condition. At most one of them is awake without the mutex. The others move
+ * without a wakeup: to the queue of the mutex, where the unlocker finds them; or, when this thread does not
+ * know the mutex, to a second queue of the condition.
  *
  *   the mutex                    they move to               how each gets the mutex
  *   ---------                    ------------               -----------------------
@@ -83,7 +83,10 @@ export interface QueuedMutex extends ObjectWords {
   readonly queue: ParkingQueue
 }
 
-/** Returns how many were notified. `mutex`: the one that this thread last used here. The caller holds no queue's lock. */
+/**
+ * Returns how many were notified. `mutex`: the one that this thread last used here. The caller holds no
+ * queue's lock.
+ */
 export function notify(
   context: FutexContext,
   { i32, at }: ObjectWords,
@@ -99,7 +102,10 @@ export function notify(
     : done + notifyQueued(context, { i32, at }, { waiting, notified }, mutex, limit - done)
 }
 
-/** The word to which the first waiter may be moved, as this thread sees it; null: the thread or the mutex has none. */
+/**
+ * The word to which the first waiter may be moved, as this thread sees it; null: the thread or the mutex has
+ * none.
+ */
 function wordOf(context: FutexContext, waiting: ParkingQueue): FutexWord | null {
   const { i32, buffers } = context
   if (!waiting.lockIfWaiting(context)) return null

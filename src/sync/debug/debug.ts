@@ -51,11 +51,11 @@ const debugKinds: Kinds<DebugOptions> = { onProblem: 'function', throws: 'boolea
 const ENDED_CHECK_MS = 100
 
 /**
- * Debug mode, for all threads of the domain: from here on, the table has each holder and each waiter with their
- * stacks. The wait that completes a deadlock reports it. A lock whose holder has ended is reported by a waiter,
- * or within a tenth of a second by the thread that turned debug mode on. It makes locks slow. Other threads
- * join when they next create or receive an object, and leave at the next lock after debug mode was turned off.
- * Returns a function that turns it off.
+ * Debug mode, for all threads of the domain: from here on, the table has each holder and each waiter with
+ * their stacks. The wait that completes a deadlock reports it. A lock whose holder has ended is reported by a
+ * waiter, or within a tenth of a second by the thread that turned debug mode on. It makes locks slow. Other
+ * threads join when they next create or receive an object, and leave at the next lock after debug mode was
+ * turned off. Returns a function that turns it off.
  */
 export function debugLocks(options: DebugOptions = {}): () => void {
   checkOptions('debugLocks(options)', options, debugKinds)
@@ -193,7 +193,9 @@ interface Link {
   readonly hold: TableEntry
 }
 
-/** The cycle that the wait of `tid` for the object completes: each waits for a lock that the next one holds. */
+/**
+ * The cycle that the wait of `tid` for the object completes: each waits for a lock that the next one holds.
+ */
 function cycleThrough(
   object: number,
   tid: number,

@@ -20,8 +20,8 @@ import { callerName } from './callername.ts'
  *   (B) wants    the TID of the holder, read from the word of the lock
  *
  * Numbers increase over all threads. After that the waiter follows `wants` from owner to owner. A link from X
- * to Y counts only if Y's wait was published before X read the word: wantsSince of Y is less than wantsAt of X.
- * Then Y was waiting at (B) of X, and held the lock. A waiter unlocks nothing:
+ * to Y counts only if Y's wait was published before X read the word: wantsSince of Y is less than wantsAt of
+ * X. Then Y was waiting at (B) of X, and held the lock. A waiter unlocks nothing:
  *
  *   X                          Y, holds the lock                Z
  *   -                          -----------------                -
@@ -31,17 +31,17 @@ import { callerName } from './callername.ts'
  *                              waits for X: wantsSince 8
  *   Y's wait is younger than what X read: no link. At its next check X finds Z
  *
- * The waiter follows the cycle twice. If every wait is the same in both rounds, all of them lasted in between,
- * and all links were true then: it is a deadlock. The youngest wait of the cycle reports it, once. Two checks
- * of each waiter are enough, so the deadlock is found within three times DEADLOCK_CHECK_MS after the last of
- * these waits began.
+ * The waiter follows the cycle twice. If every wait is the same in both rounds, all of them lasted in
+ * between, and all links were true then: it is a deadlock. The youngest wait of the cycle reports it, once.
+ * Two checks of each waiter are enough, so the deadlock is found within three times DEADLOCK_CHECK_MS after
+ * the last of these waits began.
  *
  * An unlocker may hand the lock to a waiter, which is then its holder while its wait is still published. The
  * waiter does not take that for a wait for itself: `waitsForItself` says whether it held the lock before it
  * began to wait.
  *
- * A shorter wait costs a stack trace of a few frames, and an uncontended lock nothing. The waits of async code
- * are not published: it holds each lock as another owner, so no record says which owner waits for which.
+ * A shorter wait costs a stack trace of a few frames, and an uncontended lock nothing. The waits of async
+ * code are not published: it holds each lock as another owner, so no record says which owner waits for which.
  */
 const CYCLE_MAX = 64
 
@@ -171,7 +171,10 @@ function youngestOf(cycle: readonly Link[]): number {
   return youngest.tid
 }
 
-/** The report. Null if debug mode has recorded every wait and every lock of the cycle, and so has reported it before. */
+/**
+ * The report. Null if debug mode has recorded every wait and every lock of the cycle, and so has reported it
+ * before.
+ */
 function describeCycle(context: FutexContext, cycle: readonly Link[]): string | null {
   const table = new LockTable(context)
   const { waits, holds } = table.locked(() => ({ waits: table.waits(), holds: table.holds() }))

@@ -1,6 +1,9 @@
 import type { ObjectWords } from '../wait/objectwords.ts'
 
-/** Is called when locks are locked, waited for and unlocked: debug mode. Fast paths only check whether it is null. */
+/**
+ * Is called when locks are locked, waited for and unlocked: debug mode. Fast paths only check whether it is
+ * null.
+ */
 export interface LockObserver {
   acquired(words: ObjectWords, kind: string, name: string | undefined, tid: number): void
   released(words: ObjectWords, tid: number): void

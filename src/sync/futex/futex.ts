@@ -33,7 +33,9 @@ import { type FutexView, joinBuffer, knownOf, lockWordOf, sharedIn, valueIn, wor
  * verbs: plain in a task, `…Sync` on a thread, `…Async` anywhere.
  */
 
-/** The result of a blocking call: the value itself in a 'use task' function, through `yield*` in a generator. */
+/**
+ * The result of a blocking call: the value itself in a 'use task' function, through `yield*` in a generator.
+ */
 type Blocks<T> = Generator<number, T, unknown> & T
 
 export interface FutexRequeueOptions {
@@ -106,7 +108,10 @@ function countedOrNot(result: number, what: string): number | 'not-equal' {
   return result === -EAGAIN ? 'not-equal' : counted(result, what)
 }
 
-/** Every futex operation of Linux on shared memory. In a task, a wait is a plain call, or `yield*` in a generator. */
+/**
+ * Every futex operation of Linux on shared memory. In a task, a wait is a plain call, or `yield*` in a
+ * generator.
+ */
 export const futex = {
   /** Waits for a wake, if the word is `value`. */
   wait: blocking(
@@ -148,7 +153,9 @@ export const futex = {
     return said(result, 'futex.wait', options.signal)
   },
 
-  /** futex_waitv: waits at all of the words; returns the index of the woken one, 'not-equal' or 'timed-out'. */
+  /**
+   * futex_waitv: waits at all of the words; returns the index of the woken one, 'not-equal' or 'timed-out'.
+   */
   waitv: blocking(
     'futex.waitv',
     function* (entries: readonly FutexWaitEntry[], options: FutexWaitOptions = {}) {
@@ -209,8 +216,8 @@ export const futex = {
   },
 
   /**
-   * futex_requeue of futex2: as `cmpRequeue`, with both words and their flags as entries of a vector. The first
-   * word must hold the value of its entry. As on Linux both have the same flags.
+   * futex_requeue of futex2: as `cmpRequeue`, with both words and their flags as entries of a vector. The
+   * first word must hold the value of its entry. As on Linux both have the same flags.
    */
   requeuev(
     entries: readonly [FutexWaitEntry, Omit<FutexWaitEntry, 'value'>],
@@ -229,7 +236,9 @@ export const futex = {
     return moveWaiters(what, from.view, from.index, to.view, to.index, both, from.value)
   },
 
-  /** Changes the second word, wakes at the first, and at the second if its old value satisfies the comparison. */
+  /**
+   * Changes the second word, wakes at the first, and at the second if its old value satisfies the comparison.
+   */
   wakeOp(
     view: FutexLockView,
     index: number,
@@ -271,7 +280,9 @@ export const futex = {
     return locked(lockOnThread('futex.lockPi', lockOf(view, index, options)), 'futex.lockPi')
   },
 
-  /** Returns an owner for `unlockPi`, because async code has no identity of its own; null: the time is over. */
+  /**
+   * Returns an owner for `unlockPi`, because async code has no identity of its own; null: the time is over.
+   */
   async lockPiAsync(
     view: FutexLockView,
     index: number,
@@ -286,15 +297,18 @@ export const futex = {
     return tryLock(view, index)
   },
 
-  /** The holder unlocks; the waiter of the best priority gets the lock. `owner`: from `lockPiAsync` or `waitRequeuePiAsync`. */
+  /**
+   * The holder unlocks; the waiter of the best priority gets the lock. `owner`: from `lockPiAsync` or
+   * `waitRequeuePiAsync`.
+   */
   unlockPi(view: FutexLockView, index: number, owner?: LockOwner): void {
     unlock(view, index, owner)
   },
 
   /**
-   * A condition's wait: waits, if the word is `value`, until `cmpRequeuePi` gives it the lock, or moves it to the
-   * lock and an unlocker gives it. 'ok': it holds the lock. 'not-equal' and 'timed-out': it does not. The caller
-   * has unlocked the lock before.
+   * A condition's wait: waits, if the word is `value`, until `cmpRequeuePi` gives it the lock, or moves it to
+   * the lock and an unlocker gives it. 'ok': it holds the lock. 'not-equal' and 'timed-out': it does not. The
+   * caller has unlocked the lock before.
    */
   waitRequeuePi: blocking(
     'futex.waitRequeuePi',
@@ -347,9 +361,9 @@ export const futex = {
   },
 
   /**
-   * A condition's signal: if the word is `expected`, the first waiter gets the lock. If the lock is held, it waits
-   * for it with the others, and each lends its priority. Returns how many; or 'not-equal', without a change.
-   * EINVAL unless all of them wait by `waitRequeuePi` for this lock.
+   * A condition's signal: if the word is `expected`, the first waiter gets the lock. If the lock is held, it
+   * waits for it with the others, and each lends its priority. Returns how many; or 'not-equal', without a
+   * change. EINVAL unless all of them wait by `waitRequeuePi` for this lock.
    */
   cmpRequeuePi(
     view: FutexLockView,

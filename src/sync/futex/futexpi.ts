@@ -80,7 +80,10 @@ export function lockOnThread(what: string, begin: BeginLock): number {
   return futexes.blockFor(prepared)
 }
 
-/** The same for async code, with a new owner. If the result is 0 the caller keeps the owner, and `unlockPi` closes it. */
+/**
+ * The same for async code, with a new owner. If the result is 0 the caller keeps the owner, and `unlockPi`
+ * closes it.
+ */
 export async function lockAsPromise(
   begin: BeginLock,
   signal: AbortSignal | undefined,
@@ -126,7 +129,10 @@ export function unlock(view: FutexLockView, index: number, owner: LockOwner | un
   if (owner !== undefined) futexes.closeOwner(owner)
 }
 
-/** Gives a free lock to the first waiter, and moves up to `move` others to it. Returns how many in all, or an error, negated. */
+/**
+ * Gives a free lock to the first waiter, and moves up to `move` others to it. Returns how many in all, or an
+ * error, negated.
+ */
 export function moveToLockOf(
   view: FutexLockView,
   index: number,

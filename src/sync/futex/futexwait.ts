@@ -95,7 +95,10 @@ function prepare(
   return { waiters, deadline, vector: true }
 }
 
-/** Queues a waiter; returns it, or an error, negated. A word that has changed already costs no lock and no waiter. */
+/**
+ * Queues a waiter; returns it, or an error, negated. A word that has changed already costs no lock and no
+ * waiter.
+ */
 function queueOne(
   context: FutexContext,
   word: FutexWord,

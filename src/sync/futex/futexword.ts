@@ -15,12 +15,16 @@ import { here } from '../../kernel/cpu/here.ts'
  *   index                the word's number from the start of the buffer, in words of its size
  *
  * A call with FUTEX2_PRIVATE has another key than one without: as on Linux, the two do not meet. Outside of a
- * kernel a thread gives a buffer an id; another thread that has the buffer joins with `futex.join(buffer, id)`.
+ * kernel a thread gives a buffer an id; another thread that has the buffer joins with
+ * `futex.join(buffer, id)`.
  */
 const FIRST_KEY = 0x4000_0000
 const PRIVATE_KEY = 4
 
-/** A view of shared memory: words of 8, 16, 32 or 64 bits, as in futex2. Inheritance and wakeOp need words of 32 bits. */
+/**
+ * A view of shared memory: words of 8, 16, 32 or 64 bits, as in futex2. Inheritance and wakeOp need words of
+ * 32 bits.
+ */
 export type FutexView =
   | Int8Array
   | Uint8Array
@@ -142,7 +146,10 @@ export function lockWordOf(futexes: Futexes, what: string, view: FutexView, inde
   return word
 }
 
-/** The value as a word of this size holds it. EINVAL, as on Linux, for a value that does not fit, and for a number where the view has bigints. */
+/**
+ * The value as a word of this size holds it. EINVAL, as on Linux, for a value that does not fit, and for a
+ * number where the view has bigints.
+ */
 export function valueIn(view: FutexView, what: string, value: number | bigint): number {
   const isBig = view instanceof BigInt64Array || view instanceof BigUint64Array
   const bits = 8 * view.BYTES_PER_ELEMENT

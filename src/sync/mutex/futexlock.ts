@@ -37,10 +37,15 @@ export class FutexLock implements LockCore {
   ownerDied = false
   protected readonly kind: MutexKind
   private readonly place: ObjectWords
-  /** The lock as this thread sees it in its domain. A thread that boots a kernel is in another domain afterwards. */
+  /**
+   * The lock as this thread sees it in its domain. A thread that boots a kernel is in another domain
+   * afterwards.
+   */
   private opened: { readonly futexes: Futexes; readonly word: FutexWord; readonly lock: OwnedLock } | null =
     null
-  /** The owner that used the lock last through this object, and what it used: an owner stays in its domain. */
+  /**
+   * The owner that used the lock last through this object, and what it used: an owner stays in its domain.
+   */
   private lastOwner: LockOwner | null = null
   private lastLock: OwnedLock | null = null
 
@@ -151,7 +156,9 @@ export class FutexLock implements LockCore {
     return this.inherits && this.holder() === owner.tid && this.took(this.here().lock.granted(owner), 'wait')
   }
 
-  /** The waiters that a notifier moved to the word have not set the flag that makes the unlocker wake them. */
+  /**
+   * The waiters that a notifier moved to the word have not set the flag that makes the unlocker wake them.
+   */
   relocked(): void {
     if (this.inherits) return
     const { word, futexes } = this.here()

@@ -11,9 +11,9 @@ function shared(words: number): Int32Array<SharedArrayBuffer> {
 }
 
 /**
- * Two tasks wait at a condition, and a task that keeps the mutex notifies them. The second holds a lock that a
- * task of high priority wants. A task of a priority between the two hogs the CPU. All are on one CPU. Returns
- * which was first: the task of high priority, or the hog.
+ * Two tasks wait at a condition, and a task that keeps the mutex notifies them. The second holds a lock that
+ * a task of high priority wants. A task of a priority between the two hogs the CPU. All are on one CPU.
+ * Returns which was first: the task of high priority, or the hog.
  */
 async function chain(kernel: Kernel, outer: MutexOptions): Promise<'high' | 'hog'> {
   const tasks = await kernel.import<typeof Tasks>(tasksUrl)

@@ -28,7 +28,10 @@ export interface LockCore {
 
   /** The TID of the holder, or 0. */
   holder(): number
-  /** The caller takes it. False: another owner has it, or this one. Throws when the mutex has been disposed of. */
+  /**
+   * The caller takes it. False: another owner has it, or this one. Throws when the mutex has been disposed
+   * of.
+   */
   tryLockHere(): boolean
   /** The same for an owner that the caller names. */
   tryLock(owner: LockOwner): boolean
@@ -55,7 +58,9 @@ export interface LockCore {
   wokenAt(context: FutexContext, waiter: number, owner: LockOwner): void
   /** After a wait at a condition: true: this owner has the lock, because it is free or was given to it. */
   tryRelock(owner: LockOwner): boolean
-  /** This owner waited for the lock after a wait at a condition, and has it: unlocking wakes the next waiter. */
+  /**
+   * This owner waited for the lock after a wait at a condition, and has it: unlocking wakes the next waiter.
+   */
   relocked(): void
   /** A notified waiter does not lock again: the next waiter is woken in its place. */
   passOn(): void

@@ -44,7 +44,10 @@ export function mappedWord({ context, space, self }: Futexes, { i32, at }: Objec
   return mapped.word(context, at + LOCK_WORD)
 }
 
-/** This thread has claimed the word. Without room for a mapping it gives the claim up, and the next thread may try. */
+/**
+ * This thread has claimed the word. Without room for a mapping it gives the claim up, and the next thread may
+ * try.
+ */
 function mapBuffer(
   space: AddressSpace,
   { i32, at }: ObjectWords,

@@ -40,8 +40,8 @@ export interface MutexOptions extends OwnPlace {
   /** If the holder dies, the next owner gets the lock and learns of the death: `ownerDied`. */
   readonly robust?: boolean | undefined
   /**
-   * What happens when the holder locks the mutex again: it deadlocks (`normal`), it succeeds (`recursive`), or
-   * it throws (`errorcheck`).
+   * What happens when the holder locks the mutex again: it deadlocks (`normal`), it succeeds (`recursive`),
+   * or it throws (`errorcheck`).
    */
   readonly type?: 'normal' | 'recursive' | 'errorcheck' | undefined
   /** For messages and for `locks()`. */
@@ -205,16 +205,16 @@ export class Mutex implements ObjectWords, WatchedLock {
   }
 
   /**
-   * The mutex is robust, its last holder died with it, and the data that it guards may be half changed: repair
-   * the data, and call `makeConsistent`.
+   * The mutex is robust, its last holder died with it, and the data that it guards may be half changed:
+   * repair the data, and call `makeConsistent`.
    */
   get ownerDied(): boolean {
     return this.core.ownerDied
   }
 
   /**
-   * The data that the mutex guards is consistent again. If the holder unlocks without this call after a death,
-   * no thread can lock the mutex any more.
+   * The data that the mutex guards is consistent again. If the holder unlocks without this call after a
+   * death, no thread can lock the mutex any more.
    */
   makeConsistent(): void {
     this.core.makeConsistent(asyncOwnerOf(this.holder()) ?? currentOwner())

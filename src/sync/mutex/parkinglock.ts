@@ -25,8 +25,8 @@ import type { LockCore } from './lockcore.ts'
  *      1    |   0   | [4] free, one waiter was woken to take it and others still wait: the first that comes takes it, to [3]
  *      1    | NOBODY| [5] disposed of
  *
- * HAS_WAITERS is set and cleared under the queue's lock only. It may be set while the queue is empty (a waiter
- * that timed out does not clear it), and is never clear while a waiter is queued.
+ * HAS_WAITERS is set and cleared under the queue's lock only. It may be set while the queue is empty (a
+ * waiter that timed out does not clear it), and is never clear while a waiter is queued.
  *
  * A woken waiter competes with every other thread, so a running thread can take a free lock without waiting
  * until a sleeping one has woken up. A waiter that has lost LOSSES times demands the lock, and the unlocker
@@ -85,7 +85,9 @@ export class ParkingLock implements LockCore, ObjectWords {
     return this.tryWord(tid)
   }
 
-  /** A thread spins before it blocks, because most locks are held for less time than a thread takes to sleep. */
+  /**
+   * A thread spins before it blocks, because most locks are held for less time than a thread takes to sleep.
+   */
   tryLockSoon({ tid }: LockOwner, blocks: boolean): boolean {
     if (!blocks) return false
     const { spins } = currentFutexes().context.thread
@@ -193,8 +195,8 @@ export class ParkingLock implements LockCore, ObjectWords {
 }
 
 /**
- * Wakes the first waiter. Before the waiter can see that it was woken, the word says that the lock is its own,
- * or free.
+ * Wakes the first waiter. Before the waiter can see that it was woken, the word says that the lock is its
+ * own, or free.
  */
 class NextHolder implements Decision {
   private readonly lock: ObjectWords

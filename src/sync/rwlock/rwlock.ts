@@ -43,8 +43,8 @@ import { blockingMethods, checkWait, WAIT_SPINS, Finished, type WaitOptions } fr
  * In [4] no reader joins the others: a reader that comes while a writer waits queues behind it. When the lock
  * becomes free, the first waiter is woken; if it is a reader, all waiting readers are, also those behind
  * writers. A woken waiter competes with every other thread, because a running thread can use the lock while a
- * sleeping one wakes up. If the lock were handed to the sleeper, every section would last as long as a wakeup.
- * No waiter starves: one that has lost LOSSES times is handed the lock when it is first in the queue.
+ * sleeping one wakes up. If the lock were handed to the sleeper, every section would last as long as a
+ * wakeup. No waiter starves: one that has lost LOSSES times is handed the lock when it is first in the queue.
  *
  * A writer that died with the lock is known by its TID; callers get an error. The first eight readers have
  * names (holders.ts): a writer that has to wait releases the shares of dead readers.
@@ -190,7 +190,10 @@ export class RwLock extends SyncObject {
     this.unlockWriteAs(this.writerTid('unlockWrite'))
   }
 
-  /** In a task that reads: waits until it is the only reader, and writes. Disposing of the guard makes it a reader again. */
+  /**
+   * In a task that reads: waits until it is the only reader, and writes. Disposing of the guard makes it a
+   * reader again.
+   */
   upgrade(options?: WaitOptions): Blocking<UpgradeGuard> {
     if (!facesOpen()) refuseOutsideTask('upgrade')
     if (options !== undefined) checkWait(options)

@@ -76,7 +76,10 @@ class LettingIn implements Decision {
   }
 }
 
-/** Admits the waiters that the state allows. The queue is locked; while there are waiters no other thread changes the state. */
+/**
+ * Admits the waiters that the state allows. The queue is locked; while there are waiters no other thread
+ * changes the state.
+ */
 export function serveLine(context: FutexContext, lock: RwLock): void {
   const { queue, i32, at } = lock
   if (queue.isEmpty(context)) return

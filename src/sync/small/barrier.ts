@@ -12,8 +12,8 @@ import { WakeCount } from '../wait/wakecount.ts'
 
 /**
  * A number of parties wait for one another, repeatedly. The parties that have arrived are those in the queue.
- * So a party that gives up (timeout, abort, cancellation) no longer counts as arrived, and the others wait for
- * one more.
+ * So a party that gives up (timeout, abort, cancellation) no longer counts as arrived, and the others wait
+ * for one more.
  *
  * The state word counts the meetings in its low 31 bits.
  */

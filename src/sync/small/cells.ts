@@ -81,7 +81,10 @@ export class AtomicInt32 extends SyncObject {
     }
   }
 
-  /** In a task: waits for a `notify` while the value is `expected`. False: it has another value. Throws after a timeout. */
+  /**
+   * In a task: waits for a `notify` while the value is `expected`. False: it has another value. Throws after
+   * a timeout.
+   */
   wait(expected: number, options?: WaitOptions): Blocking<boolean> {
     if (!facesOpen()) refuseOutsideTask('wait')
     return toRun('wait', this.waitInTask(expected, options)) as Blocking<boolean>
@@ -141,7 +144,8 @@ export class CellWait extends QueueWait {
 
   admit(): boolean {
     this.cell.refuseDisposed(this.what)
-    // The sign first: a thread that changes the value and then calls `notify` sees the sign, or this load sees its change.
+    // The sign first: a thread that changes the value and then calls `notify` sees the sign, or this load
+    // sees its change.
     Atomics.or(this.cell.i32, this.cell.at, HAS_WAITERS)
     return this.cell.load() !== this.expected
   }

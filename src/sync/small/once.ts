@@ -43,8 +43,9 @@ export class Once extends SyncObject {
   }
 
   /**
-   * In a task: runs `fn`, a generator function or a plain one, unless a call has run its function; returns when
-   * it is done. True: this call ran it. If `fn` throws, the call throws, and a waiter runs its own function.
+   * In a task: runs `fn`, a generator function or a plain one, unless a call has run its function; returns
+   * when it is done. True: this call ran it. If `fn` throws, the call throws, and a waiter runs its own
+   * function.
    */
   run(fn: () => unknown, options?: WaitOptions): Blocking<boolean> {
     if (!facesOpen()) refuseOutsideTask('run')

@@ -21,7 +21,9 @@ import { blockingMethods, checkWait, Finished, QueueWait, type WaitOptions } fro
 
 const COUNT = 0x3fff_ffff
 
-/** Permits that were acquired together; disposing of it releases them. Dispose of it once for each acquire. */
+/**
+ * Permits that were acquired together; disposing of it releases them. Dispose of it once for each acquire.
+ */
 export class Permits {
   readonly semaphore: Semaphore
   readonly count: number
@@ -43,9 +45,9 @@ export class Permits {
 
 /**
  * A count of permits. A caller that asks for more than there are waits in a queue, by priority and then by
- * arrival, and **the first in the queue is served first**: no waiter overtakes it, however few permits it asks
- * for, so small requests do not starve a large one. When the first leaves (served, timed out, aborted), the
- * waiters behind it are served if they can be.
+ * arrival, and **the first in the queue is served first**: no waiter overtakes it, however few permits it
+ * asks for, so small requests do not starve a large one. When the first leaves (served, timed out, aborted),
+ * the waiters behind it are served if they can be.
  *
  *   HAS_WAITERS | permits | meaning
  *   --------+---------+------------------------------------------------------------------------------
@@ -61,7 +63,10 @@ export class Semaphore extends SyncObject {
   static readonly words: number = OBJECT_WORDS + HOLDER_WORDS
   /** @internal */
   readonly holders: Holders
-  /** The word as this thread last saw it: the first guess of an exchange. A failed exchange returns the current word. */
+  /**
+   * The word as this thread last saw it: the first guess of an exchange. A failed exchange returns the
+   * current word.
+   */
   private expected = 0
   private readonly one: Permits
   private readonly finished: Finished<Permits>
@@ -263,7 +268,9 @@ export class PermitWait extends QueueWait {
     }
   }
 
-  /** With a better priority it is first in the queue now, and can perhaps be served where the others cannot. */
+  /**
+   * With a better priority it is first in the queue now, and can perhaps be served where the others cannot.
+   */
   protected override queued(): void {
     if (this.semaphore.available >= this.count) this.semaphore.serve(currentFutexes().context, 0)
   }

@@ -25,7 +25,9 @@ interface Kind<T extends SyncObject> {
   through(object: T, released: number): (count: number) => boolean
 }
 
-/** Some threads wait or come, and the last thread opens; if it may die, the recovering thread opens once more. */
+/**
+ * Some threads wait or come, and the last thread opens; if it may die, the recovering thread opens once more.
+ */
 function scene<T extends SyncObject>(kind: Kind<T>, waiters: readonly Doing[], mortal = false): Setup {
   return () => {
     const count = waiters.length + 1

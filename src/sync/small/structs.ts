@@ -37,7 +37,10 @@ export class Condition extends OurCondition {
     cv.waitSync(unlockToken)
   }
 
-  /** Waits until `predicate` is true, for at most `timeout` milliseconds. Returns whether it is; without it, whether notified. */
+  /**
+   * Waits until `predicate` is true, for at most `timeout` milliseconds. Returns whether it is; without it,
+   * whether notified.
+   */
   static waitFor(
     cv: OurCondition,
     unlockToken: UnlockToken,

@@ -12,7 +12,10 @@ import { WakeCount } from '../wait/wakecount.ts'
 
 const COUNT = 0x3fff_ffff
 
-/** A wait for a count to become 0. While there are waiters, the sign bit is set and every change is under the queue's lock. */
+/**
+ * A wait for a count to become 0. While there are waiters, the sign bit is set and every change is under the
+ * queue's lock.
+ */
 abstract class Countdown extends SyncObject {
   private static readonly finished: Finished<void> = new Finished<void>(undefined)
 
@@ -110,7 +113,10 @@ export class ZeroWait extends QueueWait {
   }
 }
 
-/** Waits until a number of things are done. More may be added while the count is not 0, and it can be used again. */
+/**
+ * Waits until a number of things are done. More may be added while the count is not 0, and it can be used
+ * again.
+ */
 export class WaitGroup extends Countdown {
   static readonly words: number = OBJECT_WORDS
 

@@ -2,7 +2,9 @@ import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { Futexes } from '../../futex/core/futexes.ts'
 import type { LockOwner } from '../../futex/core/owner.ts'
 
-/** Async code holds a lock as an owner of its own, because two flows of one thread must exclude each other. */
+/**
+ * Async code holds a lock as an owner of its own, because two flows of one thread must exclude each other.
+ */
 class Flows {
   readonly futexes: Futexes
   readonly idle: LockOwner[] = []

@@ -2,16 +2,17 @@ import type { FutexContext } from '../../futex/core/context.ts'
 import { findOwner } from '../../futex/core/owner.ts'
 
 /**
- * Which owners have a share of an object that many can hold: readers, or holders of permits. A few shares have
- * the name of their holder, its TID; the others are only counted. A caller that wants a share and finds none
- * releases the shares of dead holders: after the recovery, a dead holder's TID has no owner. Async code holds
- * its shares under the name of its thread, and dies with it.
+ * Which owners have a share of an object that many can hold: readers, or holders of permits. A few shares
+ * have the name of their holder, its TID; the others are only counted. A caller that wants a share and finds
+ * none releases the shares of dead holders: after the recovery, a dead holder's TID has no owner. Async code
+ * holds its shares under the name of its thread, and dies with it.
  *
  *   0        unnamed    shares without a name, because all slots were used
  *   1        strangers  not 0: an owner released a share that another had taken. Then names are not reliable, and none is used any more
  *   2 …      slots      the TID of the holder of one share, or 0
  *
- * The share is in the object's word, and its name here: two stores, in the order that never releases too much.
+ * The share is in the object's word, and its name here: two stores, in the order that never releases too
+ * much.
  *
  *   holder                                     caller that wants a share
  *   ------                                     -------------------------
@@ -69,13 +70,18 @@ export class Holders {
     if (own < left) Atomics.store(this.i32, this.at + STRANGERS, 1)
   }
 
-  /** As `remove`, if it is a single step; else false. A holder with a name has its share, so the caller need not check. */
+  /**
+   * As `remove`, if it is a single step; else false. A holder with a name has its share, so the caller need
+   * not check.
+   */
   removeNamed(tid: number, shares: number): boolean {
     const first = this.at + SLOTS + (tid & SLOT_MASK)
     return shares === 1 && Atomics.compareExchange(this.i32, first, tid, 0) === tid
   }
 
-  /** (E) Removes the names of dead holders. Returns how many shares they had: the caller releases them, (F). */
+  /**
+   * (E) Removes the names of dead holders. Returns how many shares they had: the caller releases them, (F).
+   */
   takeDead(context: FutexContext): number {
     const { i32, at } = this
     let shares = 0
@@ -87,7 +93,9 @@ export class Holders {
     return Atomics.load(i32, at + STRANGERS) === 0 ? shares : 0
   }
 
-  /** A name, from this slot on, that is not `except`; 0: no such name, or names are not reliable. A snapshot. */
+  /**
+   * A name, from this slot on, that is not `except`; 0: no such name, or names are not reliable. A snapshot.
+   */
   nameFrom(slot: number, except: number): number {
     const { i32, at } = this
     if (Atomics.load(i32, at + STRANGERS) !== 0) return 0

@@ -31,7 +31,10 @@ export interface ObjectWords {
   readonly at: number
 }
 
-/** Memory of the caller for an object: a SharedArrayBuffer, or a view of one, and the index of the first 32-bit word. */
+/**
+ * Memory of the caller for an object: a SharedArrayBuffer, or a view of one, and the index of the first
+ * 32-bit word.
+ */
 export interface OwnPlace {
   readonly buffer?: SharedArrayBuffer
   readonly view?: Int32Array | Uint32Array
@@ -56,8 +59,8 @@ let page: Int32Array<SharedArrayBuffer> | null = null
 let used = 0
 
 /**
- * Words of this thread's page, on a cache line of their own. The JavaScript engine frees a page when no object
- * in it is reachable.
+ * Words of this thread's page, on a cache line of their own. The JavaScript engine frees a page when no
+ * object in it is reachable.
  */
 function allocateWords(words: number): ObjectWords {
   const size = roundUp(words, LINE_WORDS)
@@ -110,7 +113,10 @@ export function viewOf(buffer: SharedArrayBuffer): Int32Array<SharedArrayBuffer>
   return view
 }
 
-/** The handle for `postMessage`. The receiver's `from` joins the domain, so that the two can wait for each other. */
+/**
+ * The handle for `postMessage`. The receiver's `from` joins the domain, so that the two can wait for each
+ * other.
+ */
 export function handleOf(
   name: string,
   { i32, at }: ObjectWords,

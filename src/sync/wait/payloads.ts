@@ -6,9 +6,9 @@ import { here } from '../../kernel/cpu/here.ts'
 import { initializePublished, PayloadCodec, reservePublished } from '../../payload/codec.ts'
 
 /**
- * The codec that turns the values of a channel into words and back. In a kernel it is the kernel's. Outside of
- * a kernel, the first thread that shares a channel makes a heap for values, and the handles of its channels
- * carry this heap.
+ * The codec that turns the values of a channel into words and back. In a kernel it is the kernel's. Outside
+ * of a kernel, the first thread that shares a channel makes a heap for values, and the handles of its
+ * channels carry this heap.
  */
 const HEAP_BYTES = 64 * 1024 * 1024
 

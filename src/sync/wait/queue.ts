@@ -108,7 +108,10 @@ export class ParkingQueue {
     }
   }
 
-  /** Asks the decision about each waiter in turn. Returns the first waiter to be moved; the others follow by `next`. */
+  /**
+   * Asks the decision about each waiter in turn. Returns the first waiter to be moved; the others follow by
+   * `next`.
+   */
   walk(context: FutexContext, decision: Decision): number {
     return walkQueue(context, this.futex, decision)
   }

@@ -17,7 +17,10 @@ import { SeqLock } from '../small/seqlock.ts'
 import { SharedQueue } from '../channel/sharedqueue.ts'
 import { Latch, WaitGroup } from '../small/waitgroup.ts'
 
-/** In payloads (arguments and results of tasks, values in channels) objects travel by reference, as their handles. */
+/**
+ * In payloads (arguments and results of tasks, values in channels) objects travel by reference, as their
+ * handles.
+ */
 interface Travels<T> {
   new (...args: never[]): T
   from(handle: SyncHandle): T

@@ -53,7 +53,9 @@ export interface Wait {
   leave(context: FutexContext, waiters: readonly number[], index: number): void
   /** No waiter was woken. Returns the index of a waiter that a thread served before it died, or -1. */
   servedByDead?(context: FutexContext, waiters: readonly number[]): number
-  /** A thread died, and every waiter checks again. True: this counts as a wakeup. Else it begins again at [1]. */
+  /**
+   * A thread died, and every waiter checks again. True: this counts as a wakeup. Else it begins again at [1].
+   */
   restarted?(): boolean
   /** Before the wait begins again: this thread takes back what its waiters had. */
   takeBack?(context: FutexContext, waiters: readonly number[]): void
@@ -278,7 +280,10 @@ export function* waitTask(wait: Wait, options: WaitOptions | undefined): Generat
 
 resumable(waitTask)
 
-/** A coroutine of a schedule sleeps at its waiter's signal as a promise does; its thread runs others meanwhile. */
+/**
+ * A coroutine of a schedule sleeps at its waiter's signal as a promise does; its thread runs others
+ * meanwhile.
+ */
 function* sleepCoroutine(
   context: FutexContext,
   waiters: readonly number[],
@@ -314,7 +319,9 @@ function* sleepCoroutine(
 
 resumable(sleepCoroutine)
 
-/** What a blocking verb returns when it need not wait: `yield*` of it ends immediately, without a generator. */
+/**
+ * What a blocking verb returns when it need not wait: `yield*` of it ends immediately, without a generator.
+ */
 export class Finished<T> implements Iterator<number, T, unknown>, Iterable<number, T, unknown> {
   private readonly result: IteratorReturnResult<T>
 
@@ -333,7 +340,9 @@ export class Finished<T> implements Iterator<number, T, unknown>, Iterable<numbe
 
 Object.defineProperty(Finished.prototype, finishedFace, { value: true })
 
-/** Gives blocking methods their second face, the plain call in a 'use task' function. The first is `yield*`. */
+/**
+ * Gives blocking methods their second face, the plain call in a 'use task' function. The first is `yield*`.
+ */
 export function blockingMethods(prototype: object, ...names: string[]): void {
   // The generators that the faces return: `toRun` must learn that they are run.
   for (const { value } of Object.values(Object.getOwnPropertyDescriptors(prototype))) {
