@@ -1,30 +1,12 @@
-/**
- * A CPU dies at every step of every kernel operation, as programs for the checker (recovery.check.ts). CPU 0
- * is mortal: it does one thing. When it has died, another thread recovers it, and the tasks that live are run
- * to their end on CPU 1: each that wants to run is picked, once, and none is there that should not be.
- *
- * A task that CPU 0 has started is bound to it, and must be among the lost; any other must be where its state
- * says.
- */
+/** The kernel operations in which CPU 0 dies at any step (death.ts). */
 import { assert } from '../../src/arena/assert.ts'
-import type { Setup } from '../../src/checker/check.ts'
 import { bindTask, setAffinity } from '../../src/sched/balance/affinity.ts'
 import { startByArrival, takeArrivals } from '../../src/sched/core/arrivals.ts'
-import { Entity, POLICY_BOUND } from '../../src/sched/core/entity.ts'
+import { Entity } from '../../src/sched/core/entity.ts'
 import { exitTask, reapTask } from '../../src/sched/core/exit.ts'
 import { createTask } from '../../src/sched/core/fork.ts'
-import { endLost, type LostTask } from '../../src/sched/recovery/lost.ts'
-import {
-  FAIR_PRIORITY,
-  IDLE_MAJOR_PRIORITY,
-  majorPriority,
-  makePriority,
-  weightOfNice,
-} from '../../src/sched/core/priority.ts'
-import { Kernel } from './raceprograms.ts'
-import { recoverScheduler } from '../../src/sched/recovery/recovery.ts'
-import { RunQueue } from '../../src/sched/core/runqueue.ts'
-import type { Scheduler } from '../../src/sched/core/scheduler.ts'
+import { FAIR_PRIORITY, makePriority, weightOfNice } from '../../src/sched/core/priority.ts'
+import { Kernel } from './kernel.ts'
 import { setNice, setPriority } from '../../src/sched/core/setpriority.ts'
 import { beginSleep, wakeupOnChannel } from '../../src/sched/core/sleep.ts'
 import { stealTask } from '../../src/sched/balance/steal.ts'
@@ -42,111 +24,20 @@ import {
   RUNNING,
   TaskRecord,
   UNINTERRUPTIBLE,
-  UNUSED,
-  ZOMBIE,
 } from '../../src/sched/core/taskrecord.ts'
 import { armTimer, cancelTimer, expireTimers } from '../../src/sched/core/timer.ts'
 import { wakeupTask } from '../../src/sched/core/wakeup.ts'
 import { forkTask } from './tasks.ts'
+import { BOTH, type Deed, living, MORTAL, SURVIVOR } from './death.ts'
 
-export type Recover = (s: Scheduler, dead: number) => LostTask[]
-
-const MORTAL = 0
-const SURVIVOR = 1
-const BOTH = [MORTAL, SURVIVOR]
-
-/** What CPU 0 does, what another thread does meanwhile, and what must be so in the end. */
-export interface Deed {
-  /** Sets the scene; all of this is done before anyone can die. */
-  readonly scene: (kernel: Kernel) => { mortal: () => unknown; other?: () => unknown; final?: () => void }
-  readonly tasks: number
-  /** Another thread goes on beside the recovery. */
-  readonly beside?: boolean
-}
-
-export function death(deed: Deed, recover: Recover = recoverScheduler): Setup {
-  return () => {
-    const kernel = new Kernel(2, deed.tasks, false)
-    const { mortal, other, final } = deed.scene(kernel)
-    const [, rescuer] = kernel.others
-    return {
-      threads: { 'CPU 0': mortal, ...(other && { other }) },
-      recover: (dead: number) => {
-        const lost = recover(rescuer, dead).map(({ task }) => task)
-        for (const task of lost) assert(isBound(kernel, task), 'a task that was never started is lost')
-        endLost(rescuer, lost)
-      },
-      final: ({ crashed }: { crashed: readonly number[] }) => {
-        kernel.check()
-        final?.()
-        if (crashed.length > 0) goOn(kernel)
-      },
-    }
-  }
-}
-
-function isBound({ i32 }: Kernel, task: number): boolean {
-  return (i32[i32[task + TaskRecord.entity] + Entity.policy] & POLICY_BOUND) !== 0
-}
-
-/**
- * CPU 1 runs whatever wants to run, until nothing does. Whatever sleeps can be woken; then all memory can be
- * given back.
- */
-function goOn(kernel: Kernel): void {
-  const { i32, cpus, others } = kernel
-  const s = cpus[SURVIVOR]
-  const idle = i32[s.queue + RunQueue.idle]
-  for (const task of living(kernel)) {
-    assert(kernel.state(task) !== ZOMBIE, 'a task that has ended was not reaped')
-    assert(
-      !isBound(kernel, task) || i32[i32[task + TaskRecord.entity] + Entity.cpu] !== MORTAL,
-      'a lost task lives',
-    )
-    schedulerContinue(others[0], task)
-    wakeupTask(others[0], task)
-  }
-  let why = SWITCH_PREEMPTED
-  const ran = new Set<number>()
-  for (let turns = 0; ; turns++) {
-    assert(turns < 8, 'the tasks come to no end')
-    const prev = i32[s.queue + RunQueue.current]
-    const current = schedule(s, why)
-    if (why === SWITCH_EXITS) reapTask(others[0], i32[prev + Entity.task])
-    if (current === idle) break
-    const task = i32[current + Entity.task]
-    assert(!ran.has(task), 'a task runs on after its end')
-    ran.add(task)
-    exitTask(s, task, 0)
-    why = SWITCH_EXITS
-  }
-  kernel.check()
-  assert(living(kernel).length === 0, 'a task was never run')
-  for (const { cpu, rcu } of cpus) rcu.offline(i32, cpu)
-  for (const { rcu, thread } of [...cpus, ...others]) rcu.runCallbacks(thread)
-  assert(s.tasks.count(i32) === s.cpus, 'a task’s slot is not given back')
-  assert(s.entities.count(i32) === s.cpus, 'an entity’s slot is not given back')
-}
-
-function living({ i32, cpus }: Kernel): number[] {
-  const { tasks } = cpus[0]
-  const found: number[] = []
-  for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
-    if (i32[task + TaskRecord.state] === UNUSED) continue
-    if (majorPriority(i32[i32[task + TaskRecord.entity] + Entity.priority]) < IDLE_MAJOR_PRIORITY)
-      found.push(task)
-  }
-  return found
-}
-
-/** Runs on CPU 0, where it has been started. */
+/** A task that runs on CPU 0, which has started it. */
 function started(kernel: Kernel): number {
   const task = kernel.running(BOTH)
   bindTask(kernel.cpus[MORTAL], task)
   return task
 }
 
-/** Waits on the queue of CPU 1, or runs there. */
+/** A task that waits on the queue of CPU 1, or runs there. */
 function onSurvivor(kernel: Kernel, runs: boolean, affinity: number[] = [SURVIVOR]): number {
   const task = kernel.asleep([SURVIVOR])
   wakeupTask(kernel.others[0], task)
@@ -168,7 +59,7 @@ export const wakeupOfOther: Deed = {
   },
 }
 
-/** Two wake it at once; one of them dies. */
+/** Two threads wake it; one of them dies. */
 export const doubleWakeup: Deed = {
   beside: true,
   tasks: 1,
@@ -193,7 +84,7 @@ export const wakeupOfFair: Deed = {
   },
 }
 
-/** To the next of the same sub-queue: a rotation. */
+/** A yield to the next task of the same sub-queue: a rotation. */
 export const yieldToEqual: Deed = {
   tasks: 3,
   scene: kernel => {
@@ -204,7 +95,7 @@ export const yieldToEqual: Deed = {
   },
 }
 
-/** The task that ran is not bound: it runs on elsewhere. */
+/** The task that ran is not bound: it continues on another CPU. */
 export const yieldUnstarted: Deed = {
   tasks: 2,
   scene: kernel => {
@@ -235,7 +126,7 @@ export const switchOfFair: Deed = {
   },
 }
 
-/** Going to sleep, while another wakes it: the waker waits for the end of a switch that never ends. */
+/** A task goes to sleep while a waker wakes it: the waker waits for a switch that never ends. */
 export const sleepAgainstWakeup: Deed = {
   beside: true,
   tasks: 1,
@@ -249,7 +140,7 @@ export const sleepAgainstWakeup: Deed = {
   },
 }
 
-/** The same of a task that was started: it is lost, and its waker gets away. */
+/** The same for a started task: it is lost, and its waker continues. */
 export const lostAgainstWakeup: Deed = {
   beside: true,
   tasks: 1,
@@ -314,7 +205,7 @@ export const niceOfQueued: Deed = {
         const { i32 } = kernel
         assert(
           i32[se + Entity.weight] === weightOfNice(i32[se + Entity.nice]),
-          'a task weighs what its nice says',
+          'the weight of a task does not follow from its nice',
         )
       },
     }
@@ -349,7 +240,7 @@ export const channelWakeup: Deed = {
   },
 }
 
-/** A timer that CPU 0 takes off, and whose sleeper it wakes. The sleeper is in CPU 0's hands alone. */
+/** CPU 0 expires a timer, and wakes the sleeper. No other CPU would. */
 export const timerExpiry: Deed = {
   tasks: 1,
   scene: kernel => {
@@ -370,7 +261,7 @@ export const timerExpiry: Deed = {
   },
 }
 
-/** A sleep with a timeout that is over before it begins: the timer is armed, and cancelled. */
+/** A sleep whose kill is pending before it begins: the timer is armed, and cancelled. */
 export const timerCancelled: Deed = {
   tasks: 2,
   scene: kernel => {
@@ -388,9 +279,7 @@ export const timerCancelled: Deed = {
   },
 }
 
-/**
- * A task on CPU 1 sleeps with a timeout for the first time, while the timers of CPU 0 are put together again.
- */
+/** A task on CPU 1 sleeps with a timeout for the first time, while the timers of CPU 0 are rebuilt. */
 export const timersAgainstSleep: Deed = {
   beside: true,
   tasks: 1,
@@ -409,7 +298,7 @@ export const timersAgainstSleep: Deed = {
   },
 }
 
-/** The end of a task, its switch and its reaping; and its slots' way back. */
+/** The end of a task: its last switch, its reaping, and the freeing of its slots. */
 export const exit: Deed = {
   tasks: 2,
   scene: kernel => {
@@ -439,17 +328,14 @@ export const fork: Deed = {
         const { i32 } = kernel
         for (const task of living(kernel)) {
           const woken = i32[i32[task + TaskRecord.entity] + Entity.woken] !== 0
-          assert(
-            woken || kernel.state(task) !== RUNNING,
-            'a task runs, and counts as one that was never woken',
-          )
+          assert(woken || kernel.state(task) !== RUNNING, 'a task runs, and its `woken` is 0')
         }
       },
     }
   },
 }
 
-/** So many ordinary tasks that have arrived for a CPU. */
+/** `count` ordinary tasks that have arrived for a CPU. */
 function arrived(kernel: Kernel, count: number, cpu: number): number[] {
   const tasks = Array.from({ length: count }, () => createTask(kernel.others[1]))
   const other = kernel.cpus[1 - cpu]
@@ -477,7 +363,7 @@ export const takingArrivals: Deed = {
   },
 }
 
-/** One that has arrived for CPU 1, and which both CPUs try to take. */
+/** A task that has arrived for CPU 1; both CPUs try to take it. */
 export const takingArrivalsOfOther: Deed = {
   beside: true,
   tasks: 1,
@@ -493,11 +379,11 @@ export const takingArrivalsOfOther: Deed = {
 
 export const deeds: Readonly<Record<string, Deed>> = {
   'wakeup of a task on another CPU': wakeupOfOther,
-  'wakeup by two at once': doubleWakeup,
+  'wakeup by two threads': doubleWakeup,
   'wakeup of a fair task': wakeupOfFair,
   'switch to an equal': yieldToEqual,
   'switch between tasks that were not started': yieldUnstarted,
-  'switch to a better one': preemption,
+  'switch to a better task': preemption,
   'switch between fair tasks': switchOfFair,
   'switch to sleep, against a wakeup': sleepAgainstWakeup,
   'switch to sleep of a started task, against a wakeup': lostAgainstWakeup,
@@ -507,17 +393,12 @@ export const deeds: Readonly<Record<string, Deed>> = {
   'priority of a running task': priorityOfRunning,
   'nice of a queued task': niceOfQueued,
   'affinity of a queued task': affinityOfQueued,
-  'wakeup of all who wait on a channel': channelWakeup,
+  'wakeup of all sleepers on a channel': channelWakeup,
   'expiry of a timer': timerExpiry,
   'arming and cancelling a timer': timerCancelled,
-  'nothing, while another arms its first timer': timersAgainstSleep,
+  'no operation, while another CPU arms its first timer': timersAgainstSleep,
   'end of a task': exit,
   'making a task': fork,
-  'taking what has arrived': takingArrivals,
-  'taking what has arrived for another': takingArrivalsOfOther,
-}
-
-export const MORTAL_CPU: { readonly max: number; readonly threads: readonly number[] } = {
-  max: 1,
-  threads: [MORTAL],
+  'taking the arrivals': takingArrivals,
+  'taking the arrivals of another CPU': takingArrivalsOfOther,
 }

@@ -9,20 +9,21 @@ import type { Scheduler } from '../../src/sched/core/scheduler.ts'
 import { RUNNING, TaskRecord } from '../../src/sched/core/taskrecord.ts'
 
 /**
- * What is true of a FIFO task at every step, whatever every CPU is in the middle of. For the checker, which
- * looks after each step that writes one of the words.
+ * What holds for a FIFO task at every step, in every state of the CPUs. The checker evaluates it after each
+ * step that writes one of the words.
  *
- * Where a task is, is what memory says, not what a flag says. It is **on a queue** when the links of that
- * list lead to it, **on a CPU** when that CPU's run queue has it as its current one.
+ * The place of a task is what memory says, not what a flag says. It is **on a queue** when the links of that
+ * list lead to it, **on a CPU** when that CPU's run queue has it as its current task.
  *
  *   [1] on at most one queue
- *   [2] not on a queue and on a CPU at once, nor on two CPUs
- *   [3] runnable (RUNNING, not stopped) and on neither: in one of two hands, and no others
- *         (a) its waker's or continuer's: the pi lock is held, and onCpu is 0
- *         (b) a switch's or a move's: the lock of the run queue of its `cpu` is held, and onRq or onCpu is 1
+ *   [2] never both on a queue and on a CPU, nor on two CPUs
+ *   [3] runnable (RUNNING, not stopped) and on neither: only during
+ *         (a) a wakeup or a continue: the pi lock is held, and onCpu is 0
+ *         (b) a switch or a move: the lock of the run queue of its `cpu` is held, and onRq or onCpu is 1
  *   [4] asleep, or WAKENING: on no queue
  *   [5] stopped: on a queue only while the lock of that run queue is held, by the stop that takes it off
- *   [6] with its pi lock and the lock of its run queue free: onRq says whether it is on a queue, and onCpu is 1 if it is on a CPU
+ *   [6] with its pi lock and the lock of its run queue free: onRq says whether it is on a queue, and onCpu is 1
+ *       if it is on a CPU
  */
 export function everyStep(s: Scheduler, tasks: readonly number[]): Always {
   const { i32 } = s
@@ -68,7 +69,7 @@ interface WatchedTask {
   readonly onCpu: string
   readonly cpu: string
   readonly pi: string
-  /** With other tasks in the check: what comes after it on its list. */
+  /** With other tasks in the check: the next task on its list. */
   readonly next: string
 }
 

@@ -18,12 +18,13 @@ import { ClassRq, classRq } from '../../src/sched/core/runqueue.ts'
 import type { Scheduler } from '../../src/sched/core/scheduler.ts'
 
 /**
- * What is true of the ext class whenever no CPU is inside a switch, a wakeup or a dispatch. A part of
+ * What holds for the ext class whenever no CPU is inside a switch, a wakeup or a dispatch. A part of
  * checkInvariants.
  *
- *   [1] an entity that is queued at this level is PENDING, HELD, QUEUED or LOCAL; one that runs is CURRENT; any other is OUT
- *   [2] the lists of each run queue hold exactly those that say so, and they are that CPU's
- *   [3] each dispatch queue holds exactly those whose `extQueue` names it
+ *   [1] an entity that is queued at this level is PENDING, HELD, QUEUED or LOCAL; a running one is CURRENT; any
+ *       other is OUT
+ *   [2] the lists of each run queue hold exactly the entities that say so, and these belong to that CPU
+ *   [3] each dispatch queue holds exactly the entities whose `extQueue` names it
  */
 export function checkExt(s: Scheduler): void {
   const { i32, entities, ext } = s
@@ -44,7 +45,7 @@ export function checkExt(s: Scheduler): void {
     if (queue !== 0) onQueue.set(queue, (onQueue.get(queue) ?? 0) + 1)
     if (state === PENDING) pending[i32[se + Entity.cpu]]++
     if (state === LOCAL) local[i32[se + Entity.cpu]]++
-    assert(state !== HELD || ext.state() !== NONE, 'a task is held by a policy that is not there')
+    assert(state !== HELD || ext.state() !== NONE, 'a task is held by a policy that is not loaded')
   }
   for (let cpu = 0; cpu < s.cpus; cpu++) {
     const rq = classRq(s.queueOf(cpu), EXT_MAJOR_PRIORITY)

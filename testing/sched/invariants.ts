@@ -16,13 +16,13 @@ import type { Scheduler } from '../../src/sched/core/scheduler.ts'
 import { isSleeping, RUNNING, TaskRecord, WAKENING, ZOMBIE } from '../../src/sched/core/taskrecord.ts'
 
 /**
- * What is true of every task whenever no CPU is inside a switch or a wakeup. Throws InvariantError where it
- * is not.
+ * What holds for every task whenever no CPU is inside a switch or a wakeup. Throws InvariantError if it does
+ * not.
  *
- *   [1] a RUNNING task that is not stopped is on exactly one queue or is exactly one CPU's current one
+ *   [1] a RUNNING task that is not stopped is on exactly one queue, or the current task of exactly one CPU
  *   [2] a sleeping task, a stopped one that is not on a CPU, and a ZOMBIE are on neither
- *   [3] onRq, onCpu, cpu and rq say what is so
- *   [4] the counts, the masks and the published words of every run queue say what is so
+ *   [3] onRq, onCpu, cpu and rq are right
+ *   [4] the counts, the masks and the published words of every run queue are right
  *
  * Reads everything; the caller must make sure that nothing moves.
  */
@@ -56,7 +56,7 @@ function checkEntity(s: Scheduler, se: number, cpu: number | undefined): void {
   const state = i32[task + TaskRecord.state]
   const onRq = i32[se + Entity.onRq] === 1
   assert(i32[task + TaskRecord.entity] === se, 'task and entity point at each other')
-  assert(!(onRq && cpu !== undefined), 'an entity is on a queue and on a CPU at once')
+  assert(!(onRq && cpu !== undefined), 'an entity is both on a queue and on a CPU')
   assert(state !== WAKENING, 'a task is WAKENING only inside a wakeup')
   assert(i32[se + Entity.onCpu] === (cpu === undefined ? 0 : 1), 'onCpu does not say where the entity is')
   if (cpu !== undefined) assert(i32[se + Entity.cpu] === cpu, 'an entity does not know its CPU')

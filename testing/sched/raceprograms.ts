@@ -1,30 +1,24 @@
 /**
- * The scheduler's races as programs for the checker (races.check.ts). Each takes the step that is at issue,
- * so that races.test.ts can put the broken one in its place and see that it is found. Two CPUs, one or two
- * FIFO tasks; every virtual thread is a CPU or a plain thread that calls into the kernel, and runs the
- * kernel's own functions.
+ * The scheduler's races as programs for the checker (races.check.ts). Each takes the critical step as a
+ * parameter, so that races.test.ts can pass a broken one and see that it is found. Two CPUs, one or two FIFO
+ * tasks; every virtual thread is a CPU or a plain thread that calls the kernel, and runs the kernel's own
+ * functions.
  *
- * At every step the checker looks at where the tasks are (everystep.ts): never on two queues, never on a
- * queue and a CPU at once, never runnable and nowhere. When all threads are done, checkInvariants: counts,
- * masks and published words too.
+ * At every step the checker checks where the tasks are (everystep.ts): never on two queues, never both on a
+ * queue and on a CPU, never runnable and nowhere. At the end checkInvariants also checks counts, masks and
+ * published words.
  */
-import { Arena, ArenaPlan } from '../../src/arena/memory/arena.ts'
 import { assert } from '../../src/arena/assert.ts'
-import { acquire, initLock, release } from '../../src/arena/sync/spinlock.ts'
-import { KernelThread } from '../../src/arena/sync/thread.ts'
-import type { Always, Setup } from '../../src/checker/check.ts'
-import { reserveMachine } from '../../src/machine/core/cpurecord.ts'
+import { acquire, release } from '../../src/arena/sync/spinlock.ts'
+import type { Setup } from '../../src/checker/check.ts'
 import { setAffinity } from '../../src/sched/balance/affinity.ts'
 import { startByArrival, takeArrivals } from '../../src/sched/core/arrivals.ts'
-import { publishQueue, rqPickNextTask } from '../../src/sched/classes/classrq.ts'
+import { rqPickNextTask } from '../../src/sched/classes/classrq.ts'
 import { Entity } from '../../src/sched/core/entity.ts'
-import { everyStep } from './everystep.ts'
-import { createTask, startTask } from '../../src/sched/core/fork.ts'
+import { createTask } from '../../src/sched/core/fork.ts'
 import { cpuOffline } from '../../src/sched/balance/hotplug.ts'
-import { checkInvariants } from './invariants.ts'
-import { makePriority } from '../../src/sched/core/priority.ts'
 import { RunQueue } from '../../src/sched/core/runqueue.ts'
-import { planScheduler, Scheduler } from '../../src/sched/core/scheduler.ts'
+import { Scheduler } from '../../src/sched/core/scheduler.ts'
 import { beginSleep, endSleep } from '../../src/sched/core/sleep.ts'
 import { schedulerContinue, schedulerStop } from '../../src/sched/core/stop.ts'
 import {
@@ -45,94 +39,12 @@ import {
 } from '../../src/sched/core/taskrecord.ts'
 import { adoptTimers, expireTimers } from '../../src/sched/core/timer.ts'
 import { wakeSelf, wakeupTask } from '../../src/sched/core/wakeup.ts'
+import { Kernel } from './kernel.ts'
 
 export type Wake = (s: Scheduler, task: number) => boolean
 export type Yield = (s: Scheduler, why: number) => number
 
-/** A kernel at its smallest, on fresh memory. */
-export class Kernel {
-  readonly cpus: Scheduler[] = []
-  /** Plain threads. */
-  readonly others: Scheduler[] = []
-  readonly i32: Int32Array
-  /** A spin lock of the check's own. */
-  readonly lock: number
-
-  /**
-   * `parks`: whether threads sleep where they wait for a lock or for the end of a switch. Where three meet
-   * they spin: how a thread parks at a lock is explored in spinlock.check.ts, and how it sleeps for the end
-   * of a switch in the programs of two.
-   */
-  constructor(cpus: number, tasks: number, parks = true) {
-    const plan = new ArenaPlan()
-    const machine = reserveMachine(plan, cpus)
-    const sizes = planScheduler(plan, { cpus, tasks })
-    this.lock = plan.reserve('lock', 2).start
-    const arena = Arena.create(plan)
-    this.i32 = arena.i32
-    const scheduler = (id: number): Scheduler =>
-      new Scheduler({
-        plan: sizes,
-        machine,
-        thread: new KernelThread(arena, id, parks, 0),
-        now: () => 1,
-        kick: () => undefined,
-      })
-    for (let id = 0; id < cpus; id++) this.cpus.push(scheduler(id))
-    for (let id = 0; id < 2; id++) this.others.push(scheduler(64 + id))
-    this.others[0].initialize()
-    initLock(this.i32, this.lock, 0)
-    for (const s of this.cpus) {
-      this.i32[s.queue + RunQueue.online] = 1
-      s.setActive(s.cpu, true)
-      publishQueue(s, s.queue)
-    }
-  }
-
-  /** A task that sleeps. */
-  asleep(affinity?: number[]): number {
-    return createTask(this.others[0], { priority: makePriority(9, 0), ...(affinity && { affinity }) })
-  }
-
-  /** A task that waits on the queue of CPU 0. */
-  queued(affinity: number[] = [0]): number {
-    const task = this.asleep(affinity)
-    startTask(this.others[0], task)
-    return task
-  }
-
-  /** A task that runs on CPU 0. */
-  running(affinity: number[] = [0]): number {
-    const task = this.queued(affinity)
-    schedule(this.cpus[0], SWITCH_PREEMPTED)
-    assert(this.current(0) === task, 'it runs')
-    return task
-  }
-
-  /** The task that a CPU runs. */
-  current(cpu: number): number {
-    return this.i32[this.i32[this.cpus[cpu].queue + RunQueue.current] + Entity.task]
-  }
-
-  onRq(task: number): boolean {
-    return this.i32[this.i32[task + TaskRecord.entity] + Entity.onRq] === 1
-  }
-
-  state(task: number): number {
-    return this.i32[task + TaskRecord.state]
-  }
-
-  /** What holds of these tasks at every step. */
-  always(...tasks: number[]): Always {
-    return everyStep(this.others[0], tasks)
-  }
-
-  check(): void {
-    checkInvariants(this.others[0])
-  }
-}
-
-/** Two CPUs wake one task at once: it is enqueued once, and one of them did it. */
+/** Two CPUs wake one task: it is enqueued once, by one of them. */
 export function doubleWakeup(wake: Wake = wakeupTask): Setup {
   return () => {
     const kernel = new Kernel(2, 1)
@@ -153,9 +65,8 @@ export function doubleWakeup(wake: Wake = wakeupTask): Setup {
 }
 
 /**
- * The task is queued, picked by CPU 0, goes to sleep there and switches away, while another thread wakes it;
- * and CPU 1 runs whatever comes to it. Its condition is guarded by a lock, so that the wakeup is never for
- * nothing.
+ * CPU 0 picks the queued task, which goes to sleep and switches away, while another thread wakes it; CPU 1
+ * runs any task that it gets. A lock guards the condition, so that no wakeup is needless.
  */
 export function wakeupDuringSwitch(wake: Wake = wakeupTask, yields: Yield = schedule): Setup {
   return () => {
@@ -200,8 +111,8 @@ export function wakeupAfterPick(wake: Wake = wakeupTask): Setup {
 }
 
 /**
- * The task runs, is preempted by an equal that ends its turn at once, runs again, and sleeps; a waker all the
- * while.
+ * The task runs, is preempted by an equal task that yields immediately, runs again, and sleeps; a waker runs
+ * at any time.
  */
 export function wakeupAcrossTurns(wake: Wake = wakeupTask): Setup {
   return () => {
@@ -321,7 +232,7 @@ export function wakeupAgainstSleep(
 
 export type Stop = (s: Scheduler, task: number) => boolean
 
-/** A task is stopped and woken at once: it ends up RUNNING, stopped, and on no queue. */
+/** A task is stopped while it is woken: it ends up RUNNING, stopped, and on no queue. */
 export function stopAgainstWakeup(stop: Stop = schedulerStop): Setup {
   return () => {
     const kernel = new Kernel(1, 1)
@@ -362,7 +273,7 @@ export function stopAgainstSwitch(stop: Stop = schedulerStop, yields: Yield = sc
 
 export type Continue = (s: Scheduler, task: number) => boolean
 
-/** A stopped task is continued while its CPU is still switching away from it, and CPU 1 looks for work. */
+/** A stopped task is continued while its CPU is still switching away from it, and CPU 1 checks for work. */
 export function continueOnCpu(continues: Continue = schedulerContinue): Setup {
   return () => {
     const kernel = new Kernel(2, 1, false)
@@ -388,12 +299,12 @@ const MANY = 34
 
 export type SetAffinity = (s: Scheduler, task: number, low: number, high: number) => void
 
-/** The mask moves from CPU 0 to CPU 33 while the task is woken: it goes to one of the two, and no other. */
+/** The mask changes from CPU 0 to CPU 33 while the task is woken: it goes to one of these two CPUs. */
 export function affinityAgainstWakeup(set: SetAffinity = setAffinity): Setup {
   return () => {
     const kernel = new Kernel(MANY, 1)
     const task = kernel.asleep([0])
-    // It ran on CPU 5 last: where it goes if it may go anywhere.
+    // It ran on CPU 5 last: it goes there if it may run on every CPU.
     kernel.i32[kernel.i32[task + TaskRecord.entity] + Entity.cpu] = 5
     return {
       always: kernel.always(task),
@@ -410,7 +321,7 @@ export function affinityAgainstWakeup(set: SetAffinity = setAffinity): Setup {
   }
 }
 
-/** A task is woken towards a CPU that goes offline: it ends up on one that stays. */
+/** A task is woken while its CPU goes offline: it ends up on a CPU that stays. */
 export function offlineAgainstEnqueue(wake: Wake = wakeupTask): Setup {
   return () => {
     const kernel = new Kernel(2, 1, false)
@@ -436,14 +347,13 @@ export function offlineAgainstEnqueue(wake: Wake = wakeupTask): Setup {
 
 export type Start = (s: Scheduler, task: number) => void
 
-/** An ordinary task, new: to be started. */
+/** A new ordinary task, not started. */
 function ordinary(kernel: Kernel): number {
   return createTask(kernel.others[0])
 }
 
 /**
- * A task arrives for a CPU that takes what has arrived, and another that comes after it: neither is
- * forgotten.
+ * Two tasks arrive for a CPU that takes its arrivals: both are started.
  */
 export function arrivalAgainstTake(start: Start = startByArrival): Setup {
   return () => {
@@ -458,7 +368,7 @@ export function arrivalAgainstTake(start: Start = startByArrival): Setup {
         },
       },
       final: () => {
-        // What it has not taken, it has been told of.
+        // The bit is set for a task that it has not taken.
         while (s.arrivals.has(0)) takeArrivals(s, 0)
         kernel.check()
         for (const task of tasks) assert(kernel.onRq(task), 'a task has arrived, and its CPU does not know')
@@ -467,7 +377,7 @@ export function arrivalAgainstTake(start: Start = startByArrival): Setup {
   }
 }
 
-/** A task arrives for a CPU that goes offline: it ends up on one that stays. */
+/** A task arrives for a CPU that goes offline: it ends up on a CPU that stays. */
 export function arrivalAgainstOffline(start: Start = startByArrival): Setup {
   return () => {
     const kernel = new Kernel(2, 1, false)

@@ -22,9 +22,9 @@ import { forkTask } from './tasks.ts'
 
 /**
  * The scheduler on simulated CPUs, with plain generators as task bodies. A body yields SWITCH_PREEMPTED at
- * each safepoint (it gives the CPU back there only if `needResched` is up), YIELDED to let its equals run,
- * SUSPENDED when it sleeps (sleep.ts), and ends by returning its exit code. Bodies live in one heap, so tasks
- * migrate freely.
+ * each safepoint (it gives up the CPU there only if `needResched` is set), SWITCH_YIELDS to yield to its
+ * equals, SWITCH_SLEEPS when it sleeps (sleep.ts), and ends when it returns its exit code. Bodies live in one
+ * heap, so tasks migrate freely.
  */
 export interface SimulatedContext extends TaskContext {
   cpu: Cpu
@@ -43,9 +43,9 @@ export interface SimulationOptions {
   readonly stepCost?: number
   /** Check lock order. On by default. */
   readonly debug?: boolean
-  /** Start the CPUs at once. */
+  /** Start the CPUs immediately. */
   readonly start?: boolean
-  /** Reserves what a test needs besides, in the same arena. */
+  /** Reserves what else a test needs, in the same arena. */
   readonly reserve?: (plan: ArenaPlan, scheduler: SchedulerPlan) => void
 }
 
@@ -150,7 +150,7 @@ export class Simulation {
     running.context.s = s
     running.context.cpu = cpu
     if (running.atSafepoint) {
-      // It stands at a safepoint, and its CPU's clock has moved on: this is where it looks at the word.
+      // It is at a safepoint, and its CPU's clock has advanced: it reads the word here.
       running.atSafepoint = false
       if (cpu.needResched) return SWITCH_PREEMPTED
     }

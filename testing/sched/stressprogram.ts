@@ -15,9 +15,9 @@ import { INTERRUPTIBLE, TaskRecord, UNINTERRUPTIBLE } from '../../src/sched/core
 import { wakeupTask } from '../../src/sched/core/wakeup.ts'
 
 /**
- * Tasks for worker threads that any CPU can run at any time: what a task does next is in shared words, not in
- * a heap. Each turn adds to a plain counter; were a task ever run by two CPUs at once, the counters would not
- * add up, and the word that says "inside" would be found set.
+ * Tasks for worker threads that every CPU can run at any time: the state of a task is in shared words, not in
+ * a heap. Each turn adds to a plain counter; if two CPUs ran a task at the same time, the counters would not
+ * add up, and the word `inside` would be found set.
  */
 export interface StressSizes {
   readonly cpus: number
@@ -101,8 +101,8 @@ function act(s: Scheduler, plan: StressPlan, sizes: StressSizes, task: number, b
 /** Does something to another task that has not ended. */
 function meddle(s: Scheduler, plan: StressPlan, sizes: StressSizes, own: number, dice: number): void {
   const { i32 } = s
-  // Records are freed through RCU, and this CPU is inside one turn: what is in the table cannot be freed
-  // meanwhile.
+  // Records are freed through RCU, and this CPU is inside one turn: no record of the table is freed during
+  // it.
   const task = Atomics.load(i32, plan.table.start + (dice % sizes.tasks))
   if (task === 0 || task === own || !s.tasks.isAllocated(i32, task)) return
   switch ((dice >>> 4) % 9) {

@@ -1,6 +1,6 @@
 /** The races of the ext class, explored in full. The broken variants are in extraces.test.ts. */
 import { check } from '../../checker/check.ts'
-import { MORTAL_CPU } from '../../../testing/sched/deathprograms.ts'
+import { MORTAL_CPU } from '../../../testing/sched/death.ts'
 import {
   consumeAgainstStop,
   deathOfEjector,

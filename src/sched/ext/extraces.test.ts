@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { check, found } from '../../checker/check.ts'
-import { MORTAL_CPU, type Recover } from '../../../testing/sched/deathprograms.ts'
+import { MORTAL_CPU, type Recover } from '../../../testing/sched/death.ts'
 import { ExtRecord, stateIn } from './extlayout.ts'
 import {
   consumeHastily,

@@ -1,6 +1,7 @@
 /** A CPU dies at every step of every kernel operation. The broken variants are in recovery.test.ts. */
 import { check } from '../../checker/check.ts'
-import { death, deeds, MORTAL_CPU } from '../../../testing/sched/deathprograms.ts'
+import { deeds } from '../../../testing/sched/deathprograms.ts'
+import { death, MORTAL_CPU } from '../../../testing/sched/death.ts'
 
 /** A wakeup during a switch, beside all of a recovery, has too many orders. */
 const BOUNDED = { explorer: 'preemption-bounded', preemptions: 0, allowIncomplete: true } as const

@@ -7,14 +7,8 @@ import { acquire, breakLock, release } from '../../arena/sync/spinlock.ts'
 import { found, type Setup } from '../../checker/check.ts'
 import { SeededRandom } from '../../machine/simulated/random.ts'
 import { bindTask } from '../balance/affinity.ts'
-import {
-  death,
-  type Deed,
-  deeds,
-  MORTAL_CPU,
-  type Recover,
-  takingArrivals,
-} from '../../../testing/sched/deathprograms.ts'
+import { deeds, takingArrivals } from '../../../testing/sched/deathprograms.ts'
+import { death, type Deed, MORTAL_CPU, type Recover } from '../../../testing/sched/death.ts'
 import { Entity, POLICY_ARRIVED } from '../core/entity.ts'
 import { createTask } from '../core/fork.ts'
 import { drainQueue } from '../balance/hotplug.ts'
@@ -22,7 +16,7 @@ import { checkInvariants } from '../../../testing/sched/invariants.ts'
 import { claimLost, endLost } from './lost.ts'
 import { FAIR_PRIORITY, makePriority } from '../core/priority.ts'
 import { enqueueSelected } from '../core/enqueue.ts'
-import { Kernel } from '../../../testing/sched/raceprograms.ts'
+import { Kernel } from '../../../testing/sched/kernel.ts'
 import { recoverScheduler, rescueLock } from './recovery.ts'
 import { RunQueue } from '../core/runqueue.ts'
 import type { Scheduler } from '../core/scheduler.ts'
@@ -135,7 +129,7 @@ describe('what recovery does is needed', () => {
       for (const task of none) s.timers[dead].forget(task + TaskRecord.timer)
       return lost
     }
-    const deed = deeds['nothing, while another arms its first timer']
+    const deed = deeds['no operation, while another CPU arms its first timer']
     expect(broken(deed, late)).toMatch('it sleeps, and its timer is on no queue')
   })
 
@@ -157,7 +151,7 @@ describe('what recovery does is needed', () => {
         if (s.i32[task + TaskRecord.state] === UNUSED) s.i32[task + TaskRecord.rcu + RcuNode.callback] = 0
       return recoverScheduler(s, dead)
     }
-    expect(broken(deeds['end of a task'], nameless)).toMatch('slot is not given back')
+    expect(broken(deeds['end of a task'], nameless)).toMatch('slot is not freed')
   })
 
   test('a wakeup that is counted after the task is RUNNING', () => {
@@ -181,7 +175,7 @@ describe('what recovery does is needed', () => {
         }
       },
     }
-    expect(broken(late, recoverScheduler)).toMatch('counts as one that was never woken')
+    expect(broken(late, recoverScheduler)).toMatch('its `woken` is 0')
   })
 })
 
