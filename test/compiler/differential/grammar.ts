@@ -1,7 +1,7 @@
 /**
  * Random programs over the whole grammar: every form of statement and expression, effects in every position,
- * strict and sloppy. A tape of numbers determines a program. An empty tape chooses the simplest production, so
- * that every tape is a program that ends, and a shorter tape a simpler program. Each program reports the
+ * strict and sloppy. A tape of numbers determines a program. An empty tape chooses the simplest production,
+ * so that every tape is a program that ends, and a shorter tape a simpler program. Each program reports the
  * productions that it used.
  *
  * Fuel ends long runs, strings and lists are truncated, and only the class of an error is compared: the

@@ -1,7 +1,7 @@
 /**
  * Random programs. A tape of small numbers determines a program: each choice takes the next number. An empty
- * tape always chooses the simplest production, so that every tape is a program that ends, and a shorter tape a
- * simpler program.
+ * tape always chooses the simplest production, so that every tape is a program that ends, and a shorter tape
+ * a simpler program.
  *
  * Values are small on purpose (numbers have 32 bits, strings and arrays a few elements), and a budget of fuel
  * ends long runs. So the programs are about control flow and the order of effects.
