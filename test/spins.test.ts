@@ -24,7 +24,7 @@ const allowed: Readonly<Record<string, string>> = {
   'arena/sync/spinlock.ts acquireContended: parks': 'the wait at a lock: parks, and looks at deaths',
   'futex/robust/mutex.ts take: repeats':
     'each turn that fails means that another thread has got on: the word has changed',
-  'futex/pi/pending.ts come: repeats':
+  'futex/pi/pending.ts takeCalled: repeats':
     'each turn that fails means that another thread has got on: the word has changed',
   'futex/pi/pi.ts lockPi: repeats':
     'each turn begins the call again because the word has changed; for an owner that ends it waits in awaitExit',
