@@ -9,7 +9,7 @@ import { resumable } from '../core/generators.ts'
 import { checkOptions } from '../core/knownoptions.ts'
 import { LoopKeeper } from './loopkeeper.ts'
 import { tellUncompiledModuleOf } from '../core/markedmodule.ts'
-import { Places } from './whereabouts.ts'
+import { CoQueues } from './coqueues.ts'
 import { type Priority, priorityLevel } from './priority.ts'
 import { callSafely, ProgressReports } from './progressreports.ts'
 import {
@@ -57,7 +57,7 @@ export class Schedule {
   readonly slice: number
   readonly platform: Platform
   readonly #switch: Switch
-  readonly #places: Places
+  readonly #queues: CoQueues
   readonly #ticks: TickSource
   readonly #keeper: LoopKeeper
   readonly #rest: Rest
@@ -91,9 +91,9 @@ export class Schedule {
     this.#ticks = new TickSource(typeof ticks === 'object' ? 'clock' : ticks, this.#switch)
     this.#keeper = new LoopKeeper(platform, slice)
     const rest = new Rest(platform)
-    const places = new Places(this.#switch, () => rest.rouse())
+    const places = new CoQueues(this.#switch, () => rest.rouse())
     this.#rest = rest
-    this.#places = places
+    this.#queues = places
     this.#runner = {
       park: ms => places.park(ms),
       unpark: () => places.unpark(),
@@ -107,7 +107,7 @@ export class Schedule {
 
   /** Every coroutine that has not ended, by id. */
   get coroutines(): ReadonlyMap<number, Co<any>> {
-    return this.#places.all
+    return this.#queues.all
   }
 
   /** The coroutine that is running, or null. */
@@ -123,8 +123,8 @@ export class Schedule {
   get statistics(): ScheduleStatistics {
     return {
       coroutines: this.coroutines.size,
-      ready: this.#places.ready.count,
-      sleeping: this.#places.sleepers.count,
+      ready: this.#queues.ready.count,
+      sleeping: this.#queues.sleepers.count,
       switches: this.#switches,
       turns: this.#keeper.turns,
       ticks: this.#ticks.kind,
@@ -149,7 +149,7 @@ export class Schedule {
     refuseForeign('resume', co, this.coroutines)
     refuseResume(co)
     co.sent = value
-    this.#places.wake(co)
+    this.#queues.wake(co)
   }
 
   /**
@@ -176,13 +176,13 @@ export class Schedule {
   cancel(co: Co<any>, reason: unknown = new DOMException('the coroutine was cancelled', 'AbortError')): void {
     if (co.state === 'STOP') return
     refuseForeign('cancel', co, this.coroutines)
-    this.#places.cancel(co, reason)
+    this.#queues.cancel(co, reason)
   }
 
   /** Changes a coroutine's priority; it counts from the next pick. */
   setPriority(co: Co<any>, priority: Priority): void {
     refuseForeign('setPriority', co, this.coroutines)
-    this.#places.setPriority(co, priorityLevel(priority))
+    this.#queues.setPriority(co, priorityLevel(priority))
   }
 
   /**
@@ -226,10 +226,10 @@ export class Schedule {
     try {
       let now = this.platform.now()
       while (!this.#isDone(now)) {
-        const co = this.#places.checkNextCo(now)
+        const co = this.#queues.checkNextCo(now)
         if (co === null) {
           this.#switch.idle()
-          this.#rest.blockUntil(Math.min(this.#places.sleepers.next, this.#dropAt))
+          this.#rest.blockUntil(Math.min(this.#queues.sleepers.next, this.#dropAt))
           now = this.platform.now()
           continue
         }
@@ -254,9 +254,9 @@ export class Schedule {
     checkTime('grace', grace)
     if (this.#exited) return
     this.#exited = true
-    this.#places.isClosed = true
+    this.#queues.isClosed = true
     this.#dropAt = this.platform.now() + grace
-    for (const co of this.coroutines.values()) this.#places.cancel(co, exitedError('exit'))
+    for (const co of this.coroutines.values()) this.#queues.cancel(co, exitedError('exit'))
     if (this.#looping === null && !this.#driving) this.#looping = this.#drive()
     this.#rest.rouse()
   }
@@ -277,7 +277,7 @@ export class Schedule {
       goOn: stretch => {
         if (this.#exited) return false
         const co = this.#add(name, priority, coroutineOf(stretch.run, [], stretch), null)
-        this.#places.makeReady(co)
+        this.#queues.makeReady(co)
         void this.#loop()
         return true
       },
@@ -293,7 +293,7 @@ export class Schedule {
       if (!tellUncompiled(fn)) tellUncompiledModuleOf(fn, co.origin)
       co.warning = ms => this.#warn(fn, co, ms)
     }
-    if (!options.suspended) this.#places.makeReady(co)
+    if (!options.suspended) this.#queues.makeReady(co)
     return co
   }
 
@@ -302,7 +302,7 @@ export class Schedule {
     assert(!this.coroutines.has(id), 'a coroutine of two thousand million starts ago is still alive')
     const co = new Co<any>(id, name, priority, coroutine, origin)
     co.context = this.platform.capture?.() ?? null
-    this.#places.all.set(id, co)
+    this.#queues.all.set(id, co)
     return co
   }
 
@@ -316,7 +316,7 @@ export class Schedule {
     if (timeout !== Infinity) {
       co.limit = new Timer(co)
       co.limitMs = timeout
-      this.#places.sleepers.add(co.limit, this.platform.now() + timeout)
+      this.#queues.sleepers.add(co.limit, this.platform.now() + timeout)
     }
     void this.#loop()
     if (signal === undefined) return outcome.promise
@@ -339,10 +339,10 @@ export class Schedule {
       let now = this.platform.now()
       let turned = now
       while (!this.#isDone(now)) {
-        const co = this.#places.checkNextCo(now)
+        const co = this.#queues.checkNextCo(now)
         if (co === null) {
           this.#switch.idle()
-          await this.#rest.until(Math.min(this.#places.sleepers.next, this.#dropAt))
+          await this.#rest.until(Math.min(this.#queues.sleepers.next, this.#dropAt))
           turned = now = this.platform.now()
           continue
         }
@@ -380,13 +380,13 @@ export class Schedule {
     co.runTime += after - now
     if (co.warning !== null && after - now > WARN_SLICES * this.slice) co.warning(after - now)
     if (co.state === 'STOP') this.#ended(co)
-    else if (co.state === 'RUNNING' && this.#switch.preempted !== co) this.#places.makeReady(co)
+    else if (co.state === 'RUNNING' && this.#switch.preempted !== co) this.#queues.makeReady(co)
     this.#reports.deliver()
     return after
   }
 
   #ended(co: Co<any>): void {
-    this.#places.remove(co)
+    this.#queues.remove(co)
     this.#reports.deliver()
     this.#reports.forget(co)
     const { state, result } = co.coroutine
@@ -417,7 +417,7 @@ export class Schedule {
 
   #dropAll(): void {
     for (const co of this.coroutines.values()) {
-      this.#places.remove(co)
+      this.#queues.remove(co)
       this.#reports.forget(co)
       co.outcome?.fail(exitedError(`coroutine ${co.name}`))
     }

@@ -15,7 +15,7 @@ const noWaker: Waker = { wake: () => {}, fail: () => {} }
  * the ready queue; running, or preempted since; waiting, perhaps with a deadline in the sleep queue. All of
  * this runs on the schedule's thread, between coroutines or called by one. The moves are those of co.ts.
  */
-export class Places {
+export class CoQueues {
   /** Every coroutine that has not ended, by id. */
   readonly all: Map<number, Co<any>> = new Map()
   readonly ready: ReadyQueue<Co<any>> = new ReadyQueue()
