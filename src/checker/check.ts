@@ -48,13 +48,14 @@ export class CheckFailure extends Error {
     super(formatFailure(result, steps, ''))
     this.result = result
     this.steps = steps
-    // The message says everything; where `check` was called, the test runner knows.
+    // The message is the whole report, and the test runner knows where `check` was called.
     this.stack = `${this.name}: ${this.message}`
   }
 }
 
 /**
- * Thrown when nothing went wrong, and not everything was covered; unless the check says `allowIncomplete`.
+ * Thrown when the search found no failure and did not cover everything, unless the check has
+ * `allowIncomplete`.
  */
 export class CheckIncomplete extends Error {
   override readonly name = 'CheckIncomplete'
@@ -76,12 +77,12 @@ export interface DeclaredCheck {
   readonly setup: Setup
 }
 
-/** The same of a check of asynchronous code. */
+/** The same for a check of asynchronous code. */
 export interface DeclaredAsyncCheck {
   readonly name: string
   readonly options: AsyncCheckOptions
   readonly asyncSetup: AsyncSetup
-  /** Where it stands. */
+  /** The file that declares it. */
   readonly file: string | undefined
 }
 
@@ -91,26 +92,27 @@ type Collector = (check: AnyDeclaredCheck) => void
 const collectorKey = Symbol.for('heddle.checker.collector')
 const holder = globalThis as unknown as Record<symbol, Collector | undefined>
 
-/** From here on `check` declares instead of running; undefined ends that. Used by `heddle check`. */
+/**
+ * From this call on `check` declares a check instead of running it; undefined ends that. `heddle check` uses
+ * it.
+ */
 export function collectChecks(collector: Collector | undefined): void {
   holder[collectorKey] = collector
 }
 
-/** `check`, and `check.async`. */
 export interface Check {
   /**
-   * Explores the interleavings of a program over shared memory, and throws a CheckFailure with the report
-   * when one goes wrong, and a CheckIncomplete when not all were explored. `setup` makes the shared memory
-   * anew and returns the bodies of the threads and an optional final assertion; it runs before every
-   * execution. Call it inside a test of vitest or node:test, or at the top of a file `*.check.ts` for
-   * `heddle check`.
+   * Explores the interleavings of a program over shared memory. Throws a CheckFailure with the report when
+   * one goes wrong, and a CheckIncomplete when not all were explored. `setup` runs before every execution. It
+   * creates the shared memory, and returns the bodies of the threads and an optional final assertion. Call
+   * `check` inside a test of vitest or node:test, or at the top of a file `*.check.ts` for `heddle check`.
    */
   (name: string, options: CheckOptions, setup: Setup): CheckResult
   (name: string, setup: Setup): CheckResult
   /**
    * Explores the orders in which the outside world can answer ordinary asynchronous code: I/O, timers,
-   * messages. `setup` makes all state anew and returns the tasks and an optional final assertion. Rejects as
-   * `check` throws: await it in a test.
+   * messages. `setup` runs before every execution. It creates all state, and returns the tasks and an
+   * optional final assertion. The promise rejects where `check` would throw: await it in a test.
    */
   async(name: string, options: AsyncCheckOptions, setup: AsyncSetup): Promise<CheckResult>
   async(name: string, setup: AsyncSetup): Promise<CheckResult>
@@ -171,8 +173,8 @@ function judged(
 }
 
 /**
- * The report of what a check finds in a program that is broken on purpose; throws when it finds nothing. For
- * the test of a check: that it can see.
+ * The report of the failure that a check finds in a program that is broken on purpose. Throws when it finds
+ * none. A test uses it to show that a check can find the bug.
  */
 export function found(setup: Setup, options: CheckOptions = {}): string {
   try {
@@ -185,7 +187,7 @@ export function found(setup: Setup, options: CheckOptions = {}): string {
   throw new Error('nothing was found')
 }
 
-/** The same program, without what it says must always hold. */
+/** The same program without its `always`. */
 export function unwatched(setup: Setup): Setup {
   return () => {
     const { always: _, ...program } = setup()
@@ -199,8 +201,8 @@ export function searchOf(name: string, options: CheckOptions, setup: Setup): Sea
 }
 
 /**
- * The result of a search that is over: its failure shrunk, and the steps of it written down. `alive`: told
- * now and then meanwhile.
+ * The result of a finished search, with its failure shrunk and the steps of it recorded. `alive` is called
+ * now and then during that.
  */
 export function conclude(
   search: Search | WeakSearch,
@@ -218,8 +220,8 @@ export function conclude(
 }
 
 /**
- * The steps of a failure. The cells may have been numbered anew since it was found, and need it again for
- * this one.
+ * The steps of a failure. The search may have renumbered the cells since it found the failure, and may have
+ * to renumber them again here.
  */
 function recorded(search: Search, { schedule, marked }: Failure): RecordedStep[] {
   for (;;) {
@@ -232,7 +234,7 @@ function recorded(search: Search, { schedule, marked }: Failure): RecordedStep[]
   }
 }
 
-/** Executions that the search for a shorter schedule may take, where the check does not say. */
+/** Default of the option `shrink`: how many executions the search for a shorter schedule may take. */
 const SHRINK_MAX = 2000
 
 function declared(name: string): CheckResult {

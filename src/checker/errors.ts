@@ -1,4 +1,4 @@
-/** The check itself is wrong, not the code under it. The message says what to change. */
+/** The check itself is wrong, not the code that it checks. The message says what to change. */
 export class CheckError extends Error {
   override readonly name = 'CheckError'
   readonly code: string
@@ -10,8 +10,8 @@ export class CheckError extends Error {
 }
 
 /**
- * The same error as one of this module's class, for the code under check may have met another copy of it;
- * else undefined.
+ * The same error as an instance of this module's class, because the code under check may have thrown one of
+ * another copy of this module. Undefined for any other error.
  */
 export function asCheckError(error: unknown): CheckError | undefined {
   if (error instanceof CheckError) return error

@@ -139,6 +139,6 @@ export function differs(before: string, now: string): CheckError {
   return new CheckError(
     'ERR_CHECK_NONDETERMINISTIC',
     `the same schedule ran differently the second time: first [${said(before)}], then [${said(now)}]. ` +
-      'A check must depend on nothing but its schedule: make everything that changes anew in the set-up; state of a module (a cache, a counter, a pool) stays from one execution to the next',
+      'A check must depend on nothing but its schedule: create everything that changes in the set-up; state of a module (a cache, a counter, a pool) stays from one execution to the next',
   )
 }

@@ -9,7 +9,7 @@ export interface Chooser {
   pick(options: number, among: string): number
 }
 
-/** Is told what happens, in a run whose steps are shown. */
+/** Records what happens, in a run whose steps are shown. */
 export interface Witness {
   made(event: AsyncEvent): void
   happens(event: AsyncEvent): void

@@ -39,7 +39,7 @@ const files: Map<string, Counted> = (holder[key] ??= new Map())
 export function cover(file: string, points: readonly Point[]): Uint32Array {
   const hits = new Uint32Array(points.length)
   const known = files.get(file)
-  // A file that has changed since it was loaded (a test runner that watches) begins anew.
+  // A file that has changed since it was loaded (a test runner that watches) starts again at zero.
   if (known === undefined || JSON.stringify(known.points) !== JSON.stringify(points))
     files.set(file, { points, hits: [hits] })
   else known.hits.push(hits)

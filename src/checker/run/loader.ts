@@ -95,8 +95,8 @@ function sourceText(source: Module.LoadFnOutput['source']): string | undefined {
 }
 
 /**
- * A check in a package of `type: commonjs` is a module all the same: it imports. Undefined for anything else,
- * which Node loads.
+ * A check in a package of `type: commonjs` is still a module, because it imports. Undefined for anything
+ * else: Node loads that.
  */
 function loadModule(
   path: string,

@@ -70,7 +70,7 @@ describe('AsyncLocalStorage', () => {
     expect(await waiter.done).toBe('waiter')
   })
 
-  test('is not needed: without a context hook coroutines run all the same', async () => {
+  test('is not needed: coroutines also run without a context hook', async () => {
     const { capture: _, ...platform } = new Schedule().platform
     const schedule = new Schedule({ platform })
     const run = schedule.run(function* (): Body {

@@ -97,11 +97,11 @@ const UNWOUND: readonly unknown[] = []
  * because there may be a hundred thousand: it is also the chain of its generators, and three of its fields
  * have another meaning before it starts.
  *
- *                    root                frames                                     value
- *   before           the function        its arguments                              its `this`
- *   of generators    the outermost one   all of them, once there are two or more
+ *                    root                frames                        value
+ *   before           the function        its arguments                 its `this`
+ *   of generators    the outermost one   all of them, if two or more
  *   of saved frames  the FrameChain      UNWOUND
- *   ended                                                                           the returned or thrown value
+ *   ended                                                              the returned or thrown value
  */
 class FunctionCoroutine<T> implements Coroutine<T>, Chain, FaceUser {
   state: CoroutineState = 'ready'

@@ -5,12 +5,12 @@
  * face, and runs the returned object with `yield*`. Any other code cannot be suspended: there the face would
  * return an object that nothing runs, and the call would do nothing.
  *
- *   the coroutine runs             | a face of a function (sleep, wait)   | a face of a method (lock, receive)
- *   -------------------------------+--------------------------------------+------------------------------------
- *   [1] a compiled function        | throws                               | throws
- *   [2] a plain function           | must be run, or be what it returns   | the same; what takes a lock throws
- *   [3] a generator                | must be run                          | must be run, if it has to wait
- *   [4] a twin of a blocking call  | as [3]: the twin runs it             | as [3]
+ *   the coroutine runs             | a face of a function (sleep, wait) | a face of a method (lock, receive)
+ *   -------------------------------+------------------------------------+-----------------------------------
+ *   [1] a compiled function        | throws                             | throws
+ *   [2] a plain function           | must be run, or be what it returns | the same; a call that locks throws
+ *   [3] a generator                | must be run                        | must be run, if it has to wait
+ *   [4] a twin of a blocking call  | as [3]: the twin runs it           | as [3]
  *
  * "Must be run": a coroutine that returns while one of its faces was never run ends with an error instead.
  */

@@ -7,16 +7,16 @@
  * starts at the saved position. Its result or error goes to the frame of its caller, which is entered only
  * then.
  *
- *   stop at depth 3, for the first time     the next switch          the innermost returns 7
- *   driver > root > a > b: unwinds          driver > b: unwinds      driver > b: 7
- *   on the way out b, a and root are saved  only b is saved again    driver > a, entered where it waits for b: 7
+ *   stop at depth 3, for the first time     the next switch        the innermost returns 7
+ *   driver > root > a > b: unwinds          driver > b: unwinds    driver > b: 7
+ *   on the way out b, a and root are saved  only b is saved again  driver > a, where it waits for b: 7
  *
  * The words of `frames`:
  *
  *   u   | ok  | means
- *   ----+-----+---------------------------------------------------------------------------------------------------
- *   0   | 0   | code runs. A compiled function that is entered now was called by plain code: it must not unwind
- *   0   | 1   | [1] between a compiled call and the first line of its callee, which takes the permission and clears it
+ *   ----+-----+-----------------------------------------------------------------------------------------
+ *   0   | 0   | code runs. Plain code called the compiled function that is entered now: it must not unwind
+ *   0   | 1   | [1] between a compiled call and the first line of its callee, which clears the permission
  *   1   | 0   | [2] unwinding: only the saving of frames runs, up to the driver
  *   1   | 1   | never
  *

@@ -300,7 +300,7 @@ describe('a coroutine of a generator function', () => {
     expect((deep(0) as unknown as { mine: boolean }).mine).toBe(true)
   })
 
-  test('that is frozen runs all the same', () => {
+  test('that is frozen runs too', () => {
     const { deep } = recursive()
     const coroutine = coroutineOf(Object.freeze(deep), [3])
     coroutine.start()

@@ -6,10 +6,10 @@
  * it ends, its parent is resumed, still inside its `yield*`, and calls `next` of the ended generator, which
  * returns the value that was kept for it.
  *
- *   stop at depth 3, for the first time      the next switch             the innermost returns 7
- *   driver > root > a > b: yield             driver > b: yield           driver > b: done, 7
- *   on the way out b, then a join the list                               b leaves the list; 7 is kept for b
- *                                                                        driver > a: its yield* calls b: done, 7
+ *   stop at depth 3, for the first time      the next switch       the innermost returns 7
+ *   driver > root > a > b: yield             driver > b: yield     driver > b: done, 7
+ *   on the way out b, then a join the list                         b leaves the list; 7 is kept for b
+ *                                                                  driver > a: its yield* calls b: done, 7
  *
  * A generator joins the list in `next`, which its prototype overrides. So this works for generator functions
  * with that prototype (`resumable`; the compiler's twins have it). Other generators in the chain are not on

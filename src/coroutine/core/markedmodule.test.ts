@@ -86,7 +86,7 @@ sum(1)
   expect(await warnings('main.mjs')).toEqual([])
 })
 
-test('an imported module of tasks that nothing has compiled is told of once, also inside of a bundle', async () => {
+test('an imported module of tasks that nothing has compiled is reported once, also inside a bundle', async () => {
   const said: string[] = []
   vi.spyOn(process, 'emitWarning').mockImplementation((message: unknown) => void said.push(String(message)))
   put({

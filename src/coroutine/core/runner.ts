@@ -30,9 +30,9 @@ export function reportProgress(value: unknown): void {
  *   coroutine                                   interrupt, at a safepoint
  *   ---------                                   -------------------------
  *   (A) preemption off
- *   state = SUSPEND, somebody may wake it
+ *   state = SUSPEND, a waker may wake it
  *                                               without (A): it runs, so it is preempted
- *   yields SUSPENDED                            the loop makes it ready, although it waits and no waker woke it
+ *   yields SUSPENDED                            the loop makes it ready, although no waker woke it
  *   (B) preemption on
  */
 export function beginWait(waiting: Runner, ms: number, wakeable = true): Waker {

@@ -174,7 +174,7 @@ export function preemptionDepth(): number {
   return depth
 }
 
-/** Part of a switch: sets the depth of who runs next, and returns that of who ran. */
+/** Part of a switch: sets the depth of the next coroutine, and returns that of the previous one. */
 export function swapPreemptionDepth(next: number): number {
   const before = depth
   depth = next

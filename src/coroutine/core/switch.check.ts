@@ -97,7 +97,9 @@ export class Loop implements Runner {
     this.ready.push(co)
   }
 
-  /** Runs until every coroutine has ended. `takes`: how many switches there are for each look at `preempted`. */
+  /**
+   * Runs until every coroutine has ended. `takes`: how many switches there are for each poll of `preempted`.
+   */
   run(takes = 1): void {
     for (let switches = 0; ; switches++) {
       if (switches % takes === 0 || this.ready.length === 0) this.takePreempted()
@@ -106,14 +108,14 @@ export class Loop implements Runner {
       if (co.state === 'SUSPEND') co.state = 'READY'
       this.switching.resume(co, 0)
       this.place(co)
-      assert(this.switching.runningCo === null, 'nobody runs between two switches')
+      assert(this.switching.runningCo === null, 'no coroutine runs between two switches')
       assert(preemptionDepth() === 0, 'preemption is as it was before the switch')
     }
   }
 
   park(): Waker {
     const co = this.switching.runningCo
-    assert(co !== null && co.state === 'RUNNING', 'who parks is running')
+    assert(co !== null && co.state === 'RUNNING', 'only the running coroutine parks')
     co.state = 'SUSPEND'
     return { wake: () => {}, fail: () => {} }
   }

@@ -1,4 +1,4 @@
-/** The design's own test, in every mode: two coroutines that count and never give way; both advance. */
+/** The design's own test, in every mode: two coroutines that count and never yield; both advance. */
 import { describe, expect, test } from 'vitest'
 import { Arena, ArenaPlan } from '../../arena/memory/arena.ts'
 import { compile } from '../../compiler/compile.ts'

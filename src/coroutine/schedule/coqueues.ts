@@ -100,7 +100,7 @@ export class CoQueues {
   /** The running coroutine does not wait. */
   unpark(): void {
     const co = this.#switch.runningCo
-    assert(co !== null && (co.state === 'SUSPEND' || co.state === 'READY'), 'who unparks has parked')
+    assert(co !== null && (co.state === 'SUSPEND' || co.state === 'READY'), 'only a parked coroutine unparks')
     co.waits++
     if (co.isQueued) this.ready.remove(co)
     if (co.sleeping?.isQueued) this.sleepers.remove(co.sleeping)

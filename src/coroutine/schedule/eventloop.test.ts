@@ -12,7 +12,7 @@ type Body = Generator<number, any, any>
 
 const ticks = ['clock', 'thread', 'auto'] as const
 
-/** Never waits, never gives way: only safepoints. */
+/** Never waits and never yields: it has only safepoints. */
 function* hog(work: { turns: number }, until: () => boolean = () => false): Body {
   while (!until()) {
     work.turns++

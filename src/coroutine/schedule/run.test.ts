@@ -153,7 +153,7 @@ describe('a signal', () => {
 })
 
 describe('a time limit', () => {
-  test('ends a hog and a sleeper with a TimeoutError, and lets go of what they hold', async () => {
+  test('ends a hog and a sleeper with a TimeoutError, and releases what they hold', async () => {
     const schedule = virtual()
     const log: string[] = []
     const hog = schedule.run({ timeout: 100, name: 'hog' }, forever, log)
@@ -279,7 +279,7 @@ describe('wait', () => {
     expect(await run).toEqual([1, 2, 'three', 4])
   })
 
-  test('lets others run meanwhile', async () => {
+  test('lets other coroutines run in the meantime', async () => {
     const schedule = new Schedule()
     const order: string[] = []
     schedule.go(function* (): Body {

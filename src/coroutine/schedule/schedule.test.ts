@@ -263,7 +263,7 @@ describe('preemption', () => {
     }
   })
 
-  test('who goes first by priority runs before everyone behind, and equals in turns', () => {
+  test('higher priorities run before lower ones, and equal ones in turns', () => {
     const { schedule } = virtual()
     const order: string[] = []
     const worker = function* (name: string): Body {
@@ -281,7 +281,7 @@ describe('preemption', () => {
     expect(order).toEqual(['three', 'three', 'high', 'high', 'a', 'b', 'a', 'b', 'low', 'low'])
   })
 
-  test('whoever is woken and goes first takes over at the next safepoint, not at the slice’s end', () => {
+  test('a woken coroutine of higher priority takes over at the next safepoint, not at the slice’s end', () => {
     const { schedule } = virtual()
     const log: string[] = []
     const urgent = schedule.go({ priority: 'high' }, function* (): Body {

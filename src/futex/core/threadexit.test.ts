@@ -33,7 +33,7 @@ function pair(): { stays: Futexes; leaves: Futexes; view: Int32Array<SharedArray
 const comes = (fx: Futexes, owner: LockOwner, view: Int32Array<SharedArrayBuffer>): PreparedWait =>
   lockPi(fx.context, promiseWaiter(undefined, owner), fx.word(view, 0), true, Infinity, false) as PreparedWait
 
-test('a lock goes to the next who waits, not to a promise of a thread that has ended', async () => {
+test('a lock goes to the next waiter, not to a promise of a thread that has ended', async () => {
   const { stays, leaves, view } = pair()
   const mutex = new WordMutex(stays, stays.word(view, 0), PI)
   expect(mutex.lockSync(stays.self)).toBe(0)

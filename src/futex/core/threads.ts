@@ -2,12 +2,11 @@ import { CPU_MAX, THREAD_MAX } from '../../arena/sync/thread.ts'
 import type { FutexLayout } from './layout.ts'
 
 /**
- * Which ids threads that are no CPUs have: one word for each, 0 free, 1 taken. A thread claims an id before
- * it makes its KernelThread, gives it back as the last thing it does; if it dies, whoever has recovered it
- * gives it back.
+ * The ids of threads that are not CPUs: one word for each, 0 free, 1 taken. A thread claims an id before it
+ * makes its KernelThread, and frees it as its last action. If it dies, the recovering thread frees the id.
  */
 
-/** An id that nobody else has, from 64 up. */
+/** An id that no other thread has, from 64 up. */
 export function claimThreadId(i32: Int32Array, layout: FutexLayout): number {
   for (let id = CPU_MAX; id < THREAD_MAX; id++) {
     if (Atomics.compareExchange(i32, layout.threadIds + id, 0, 1) === 0) return id

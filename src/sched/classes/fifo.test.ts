@@ -66,7 +66,7 @@ test('a preempted task goes on before its equals, as it has not had its turn', (
   expect(log.join(' ')).toBe('a a a high a a b b b b b')
 })
 
-test('round robin: preemption does not renew a slice, so a task that is preempted again and again still gives way', () => {
+test('round robin: preemption does not renew a slice, so a task that is preempted again and again still yields', () => {
   const sim = new Simulation({ cpus: 1, seed: 1 })
   const log: string[] = []
   sim.fork(

@@ -164,7 +164,7 @@ describe('wakeup during the switch', () => {
     passes(unwatched(wakeupAfterPick(designed('onRq'))), PROTOCOL)
   })
 
-  test('claim the state after the wait, as the design does, and a task that runs again meanwhile is enqueued on its CPU', () => {
+  test('claim the state after the wait, as the design does, and a task that already runs again is enqueued on its CPU', () => {
     expect(found(wakeupAcrossTurns(designed('onRq')))).toMatch('enqueued an entity that is on a CPU')
   })
 
@@ -181,7 +181,7 @@ describe('wakeup during the switch', () => {
     expect(foundAtAStep(wakeupDuringSwitch(wake))).toMatch('runnable and nowhere')
   })
 
-  test('a switch that does not tell who sleeps until it has ended leaves the waker asleep', () => {
+  test('a switch that publishes the sleeper only when it has ended leaves the waker asleep', () => {
     const finish = (s: Scheduler, prev: number): void => {
       rqDropCurrent(s, s.i32[prev + Entity.rq], prev)
       publishQueue(s, s.queue)
@@ -262,7 +262,7 @@ describe('self-wakeup', () => {
 describe('wakeup against sleep', () => {
   test('passes', () => passes(wakeupAgainstSleep()))
 
-  test('let go of the lock before the state says asleep, and the wakeup is lost', () => {
+  test('unlock before the state says asleep, and the wakeup is lost', () => {
     const unlockThenSleep = (s: Scheduler, task: number, lock: number): boolean => {
       release(s.thread, lock)
       return beginSleep(s, task, INTERRUPTIBLE)

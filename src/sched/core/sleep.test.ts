@@ -89,7 +89,7 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     expect(reason).toBe(SLEEP_TIMED_OUT)
   })
 
-  test('a task that sleeps on a lock lets go of it, and has it again when it goes on', () => {
+  test('a task that sleeps on a lock unlocks it, and holds it again when it continues', () => {
     const sim = new Simulation({ cpus: 2, seed })
     const lock = sim.s.i32.length - 16
     initLock(sim.s.i32, lock, 0)

@@ -40,7 +40,7 @@ import { wakeup } from './wakeup.ts'
  *   (D) reads pending                          (E) wakes it if its state is INTERRUPTIBLE
  *
  * In every order, (D) sees (C) or (E) sees (A). A sleeper that sees a kill at (D) takes its state back by
- * compare-exchange; if that fails, a waker has claimed it, and it must switch all the same.
+ * compare-exchange; if that fails, a waker has claimed it, and it must still switch.
  *
  * The functions of this file run on the CPU that runs the task. After the switch the task may be on another
  * CPU: the context says which.

@@ -18,13 +18,13 @@ import { RUNNING, TaskRecord, WAKE_ANY, WAKENING, SLEEP_WOKEN } from './taskreco
  *      enqueue; unlock
  *   6. pi unlock
  *
- * Two wakers:                                       A waker and a sleeper:
+ * Two wakers:                                      A waker and a sleeper:
  *
- *   CPU 1                   CPU 2                     sleeper                  waker
- *   -----                   -----                     -------                  -----
- *   (A) asleep -> WAKENING                                                     state is RUNNING: nothing to do
- *                           (A) it is WAKENING,       state = INTERRUPTIBLE
- *                               or RUNNING: returns   switches away
+ *   CPU 1                   CPU 2                    sleeper                 waker
+ *   -----                   -----                    -------                 -----
+ *   (A) asleep -> WAKENING                                                   state is RUNNING: nothing to do
+ *                           (A) it is WAKENING,      state = INTERRUPTIBLE
+ *                               or RUNNING: returns  switches away
  *   enqueues
  *
  * The sleeper is on some wait queue, under that queue's lock, before its state says asleep. So a later event

@@ -132,7 +132,7 @@ test('a policy that dispatches a task twice is ejected', () => {
   }
 })
 
-test('a policy that dispatches to a CPU that the task may not use, or that is none, is ejected', () => {
+test('a policy that dispatches to a CPU that the task may not use, or that does not exist, is ejected', () => {
   for (const cpu of [1, 2]) {
     let done = 0
     const sim = new Simulation({ cpus: 2, seed: 1 })
@@ -213,7 +213,7 @@ const misuses: Record<string, Policy['enqueue']> = {
   'a number that is no queue': (context, task) => void context.dispatch(task, 123),
   'a queue that nobody has made': (context, task) => void context.dispatch(task, context.queue(0) + 32),
   'a slice below 0': (context, task) => void context.dispatch(task, context.global, -1),
-  'a kick of a CPU that is none': context => context.kick(99),
+  'a kick of a CPU that does not exist': context => context.kick(99),
 }
 
 for (const [what, enqueue] of Object.entries(misuses)) {

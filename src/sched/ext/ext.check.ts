@@ -14,11 +14,11 @@ import {
 
 check('two CPUs take one task from a queue', { rerun: false }, twoConsumers())
 check('a CPU takes a task that is stopped', { rerun: false }, consumeAgainstStop())
-// A mask is looked at without a lock first, as a hint, and again under the lock.
+// A mask is read first without a lock, as a hint, and again under the lock.
 check('a task is placed while its mask changes', { races: false, rerun: false }, dispatchAgainstAffinity())
-check('a CPU goes idle while a task comes to a queue', { rerun: false }, idleAgainstDispatch())
-// Which class a new task is told of is looked at without its lock: it may change, and the class it joins is
-// told then.
+check('a CPU goes idle while a task is queued', { rerun: false }, idleAgainstDispatch())
+// The class of a new task is read without its lock. It may change, and then the class that the task joins is
+// notified.
 check('a task starts while its policy is ejected', { races: false, rerun: false }, startAgainstEject())
 check('two threads eject one policy', { rerun: false }, twoEjectors())
 check(

@@ -89,7 +89,7 @@ test('a task dispatched to the front runs before those that wait', () => {
   expect(order).toEqual(['c', 'b', 'a'])
 })
 
-test('a slice ends when its task was told, and a task without end gives way to none', () => {
+test('a slice lasts as long as its dispatch said, and an endless slice is never preempted', () => {
   const turns: Record<string, number[]> = { short: [], long: [], endless: [] }
   const slices: Record<string, number> = { short: 1, long: 4, endless: Infinity }
   const sim = new Simulation({ cpus: 1, seed: 1 })
@@ -150,7 +150,7 @@ test('direct dispatch: from selectCpu to the CPU it chose, from enqueue to any C
   }
 })
 
-test('a kick with preempt makes the task that runs there give way at its next safepoint', () => {
+test('a kick with preempt makes the task that runs there yield at its next safepoint', () => {
   const sim = new Simulation({ cpus: 2, seed: 1 })
   const order: string[] = []
   sim.load({
@@ -171,7 +171,7 @@ test('a kick with preempt makes the task that runs there give way at its next sa
   expect(sim.s.tasks.isAllocated(sim.s.i32, hog)).toBe(false)
 })
 
-test('the policy is told what happens to a task, in order', () => {
+test('the policy gets every event of a task, in order', () => {
   const told: string[] = []
   const names = (flags: number): string =>
     [
@@ -250,7 +250,7 @@ test('a task that the policy holds, or has queued, and that is stopped or moves 
   }
 })
 
-test('a queued task whose affinity changes is placed anew, and runs where it may', () => {
+test('a queued task whose affinity changes is placed again, and runs where it may', () => {
   const ran: number[] = []
   const sim = new Simulation({ cpus: 3, seed: 1 })
   sim.load({

@@ -39,7 +39,7 @@ test('a task that joins a policy and does not look again stays behind', () => {
   )
 })
 
-test('a policy whose ejector dies, and nobody knows who that was, never ends', () => {
+test('a policy whose ejector dies never ends when its state does not name the ejector', () => {
   const nameless: Recover = (s, dead) => {
     const at = s.ext.record + ExtRecord.state
     Atomics.store(s.i32, at, stateIn(Atomics.load(s.i32, at)))

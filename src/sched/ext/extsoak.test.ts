@@ -276,7 +276,7 @@ class Soak {
     else if (random.below(10) === 0 && s.ext.isActive()) takeAllTasks(s)
   }
 
-  /** Everyone is let go, and what is left runs to its end. */
+  /** Releases every task, and runs the remaining ones to their end. */
   settle(): void {
     const { s, machine } = this.sim
     for (let cpu = 0; cpu < CPUS; cpu++) if (!machine.isActive(cpu)) void machine.start(cpu)

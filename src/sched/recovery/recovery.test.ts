@@ -33,7 +33,7 @@ const broken = (deed: Deed, recover: Recover): string => {
   return found(setup, OPTIONS)
 }
 
-/** Lets go of a lock that the dead CPU held, and mends nothing. */
+/** Unlocks a lock that the dead CPU held, and mends nothing. */
 function letGo(s: Scheduler, lock: number, dead: number): void {
   if (breakLock(s.thread, lock, dead)) release(s.thread, lock)
 }
@@ -118,7 +118,7 @@ describe('what recovery does is needed', () => {
     expect(broken(deeds['expiry of a timer'], without)).toMatch('it sleeps, and its timer is gone')
   })
 
-  test('timers that are put together again with a look at who is none of theirs, and a word to it later', () => {
+  test('an unarmed timer that is cleared after recovery, when another CPU may have armed it', () => {
     const late: Recover = (s, dead) => {
       const { i32, tasks } = s
       const none: number[] = []
@@ -179,7 +179,7 @@ describe('what recovery does is needed', () => {
   })
 })
 
-test('a lost task stays claimed, whoever else dies with its pi lock', () => {
+test('a lost task stays claimed, also when another CPU dies with its pi lock', () => {
   const kernel = new Kernel(2, 1)
   const [s, other] = kernel.cpus
   const [, rescuer] = kernel.others

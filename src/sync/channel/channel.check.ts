@@ -27,7 +27,7 @@ interface Scene {
   readonly full?: number
   readonly does: readonly Doing[]
   readonly mortal?: number
-  /** What the dead one owed: who recovers tries it in its place. */
+  /** What the dead thread owed: the recovering thread tries it in its place. */
   readonly owes?: 'send' | 'receive' | 'close'
 }
 

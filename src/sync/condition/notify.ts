@@ -18,12 +18,15 @@ import type { ParkingQueue } from '../wait/queue.ts'
  * without a wakeup: to the queue of the mutex, where the unlocker finds them; or, when this thread does not
  * know the mutex, to a second queue of the condition.
  *
- *   the mutex                    they move to               how each gets the mutex
- *   ---------                    ------------               -----------------------
- *   plain, known here            its parking queue          the unlocker wakes the next, which competes
- *   robust or hand-off           the futex of its word      the same; a waiter that has the mutex again sets the flag for the next (relocked)
- *   inherit, robust or not       the futex of its word      CMP_REQUEUE_PI: each lends its priority from there on, and the unlocker gives it the lock
- *   any, not known here          the second queue           each that has locked the mutex again wakes the next; none lends its priority
+ *   the mutex               they move to           how each gets the mutex
+ *   ---------               ------------           -----------------------
+ *   plain, known here       its parking queue      the unlocker wakes the next, which competes
+ *   robust or hand-off      the futex of its word  the same; a waiter that has relocked the mutex sets the
+ *                                                  flag for the next (relocked)
+ *   inherit, robust or not  the futex of its word  CMP_REQUEUE_PI: each lends its priority from there on,
+ *                                                  and the unlocker gives it the lock
+ *   any, not known here     the second queue       each that has relocked the mutex wakes the next; none
+ *                                                  lends its priority
  *
  * The waiter record names the word of the mutex, so a thread that has used the mutex finds it, also if it has
  * never waited at the condition.

@@ -11,7 +11,7 @@ import { observer } from './observer.ts'
 let off: (() => void) | null = null
 const reports: LockReport[] = []
 
-/** The signal ends the waits of those who are in a circle, once it has been reported. */
+/** The signal ends the waits of the circle, once it has been reported. */
 function debug(throws = false): AbortSignal {
   const reported = new AbortController()
   reports.length = 0

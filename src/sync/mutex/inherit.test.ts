@@ -71,7 +71,7 @@ describe.each(machines)('on a machine of $machine', options => {
     { protocol: 'handoff' },
     { protocol: 'handoff', robust: true },
     {},
-  ] as const)('tasks that notify all in turn go round with %o', async mutexOptions => {
+  ] as const)('tasks that notify all take their turns with %o', async mutexOptions => {
     const tasks = await kernel.import<typeof Tasks>(tasksUrl)
     const [mutex, condition, words] = [new Mutex(mutexOptions), new Condition(), shared(1)]
     const of = 5

@@ -8,7 +8,7 @@ import type { WaitOptions } from '../wait/waiting.ts'
 export type Protocol = 'none' | 'inherit' | 'handoff'
 
 /**
- * The lock that a Mutex holds: who has it, and how a caller waits for it. Mutex adds the public verbs,
+ * The lock that a Mutex contains: its holder, and how a caller waits for it. Mutex adds the public verbs,
  * recursion, tokens and debug mode, and Condition its queues; both use this interface only.
  *
  *   protocol    robust   core                            a waiter sleeps

@@ -11,7 +11,8 @@ import { type ObjectWords, viewOf } from '../wait/objectwords.ts'
  *
  *   words 0 to 3    as every object's
  *   words 4 to 9    the mutex itself (futex/robust/mutexrecord.ts)
- *   word 10         the tag of the domain that the mapping is in; while a thread makes it, CLAIMED less that thread's TID
+ *   word 10         the tag of the domain that the mapping is in; while a thread maps it, CLAIMED less the
+ *                   TID of that thread
  *   words 12 to 15  the handles of mapping and backing, as float64s
  *
  * A thread that finds that the claiming thread has died claims the word instead.

@@ -17,13 +17,13 @@ import type { LockCore } from './lockcore.ts'
 /**
  * The plain lock: a word, and a parking queue for its waiters.
  *
- *   HAS_WAITERS | TID   | meaning
- *   --------+-------+--------------------------------------------------------------------------------------------------
- *      0    |   0   | [1] free
- *      0    |  tid  | [2] held, no waiter: unlocking is one compare-exchange
- *      1    |  tid  | [3] held, and there may be waiters: unlocking locks the queue
- *      1    |   0   | [4] free, one waiter was woken to take it and others still wait: the first that comes takes it, to [3]
- *      1    | NOBODY| [5] disposed of
+ *   HAS_WAITERS | TID    | meaning
+ *   ------------+--------+----------------------------------------------------------------------------
+ *        0      |   0    | [1] free
+ *        0      |  tid   | [2] held, no waiter: unlocking is one compare-exchange
+ *        1      |  tid   | [3] held, and there may be waiters: unlocking locks the queue
+ *        1      |   0    | [4] free; one waiter is woken, others wait: the first caller takes it, to [3]
+ *        1      | NOBODY | [5] disposed of
  *
  * HAS_WAITERS is set and cleared under the queue's lock only. It may be set while the queue is empty (a
  * waiter that timed out does not clear it), and is never clear while a waiter is queued.

@@ -50,9 +50,10 @@ export class Permits {
  * the waiters behind it are served if they can be.
  *
  *   HAS_WAITERS | permits | meaning
- *   --------+---------+------------------------------------------------------------------------------
- *      0    |    n    | [1] no waiters; acquire and release are one compare-exchange
- *      1    |    n    | [2] there are waiters, and n are not enough for the first: every change is under the queue's lock
+ *   ------------+---------+--------------------------------------------------------------
+ *        0      |    n    | [1] no waiters; acquire and release are one compare-exchange
+ *        1      |    n    | [2] waiters, and n are not enough for the first: every change is
+ *               |         |     under the queue's lock
  *
  * The releasing thread grants permits under the queue's lock, so a woken waiter has its permits. The first
  * eight permits have names (holders.ts): a caller that has to wait releases the permits of dead holders. If

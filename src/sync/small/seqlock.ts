@@ -25,11 +25,11 @@ import {
  *   6 …      copy 0
  *   6 + n …  copy 1
  *
- *   writer                                        reader
- *   ------                                        ------
- *   sequence 0 → 1: readers use copy 1            (A) reads the sequence; its lowest bit names the copy that does not change
- *   changes copy 0                                (B) reads that copy
- *   sequence 1 → 2: readers use copy 0            (C) reads the sequence again: if it is as at (A), the record is consistent
+ *   writer                              reader
+ *   ------                              ------
+ *   sequence 0 → 1: readers use copy 1  (A) reads the sequence; its lowest bit names the stable copy
+ *   changes copy 0                      (B) reads that copy
+ *   sequence 1 → 2: readers use copy 0  (C) reads the sequence again: as at (A), the record is consistent
  *   makes copy 1 the same
  *
  * A writer changes a copy only after the sequence has sent readers to the other one, and (C) sees that. So a

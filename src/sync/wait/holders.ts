@@ -8,7 +8,8 @@ import { findOwner } from '../../futex/core/owner.ts'
  * holds its shares under the name of its thread, and dies with it.
  *
  *   0        unnamed    shares without a name, because all slots were used
- *   1        strangers  not 0: an owner released a share that another had taken. Then names are not reliable, and none is used any more
+ *   1        strangers  not 0: an owner released a share that another had taken. Names are not reliable
+ *                       then, and no name is used any more
  *   2 …      slots      the TID of the holder of one share, or 0
  *
  * The share is in the object's word, and its name here: two stores, in the order that never releases too

@@ -7,8 +7,9 @@ import { requireSharedMemory } from '../../machine/web/isolation.ts'
 /**
  * The words of an object in a SharedArrayBuffer. All objects begin alike:
  *
- *   0  state   what the fast paths compare and exchange. Each type defines its bits; the sign bit is always HAS_WAITERS: there are
- *              waiters, or the object was disposed of, so the call must take the slow path
+ *   0  state   the word that the fast paths compare and exchange. Each type defines its bits; the sign bit
+ *              is always HAS_WAITERS: there are waiters, or the object was disposed of, so the call must
+ *              take the slow path
  *   1  id      by which the object's queues are found: the first waiter claims it, 0 until then
  *   2  domain  the tag of the domain that the id is from; DISPOSED when the object is disposed of
  *   3  extra   the type's own

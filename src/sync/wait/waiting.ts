@@ -37,8 +37,9 @@ import type { ParkingQueue } from './queue.ts'
  *   [1] begin   queues the waiters, or does what was wanted and returns none
  *   [2] asleep
  *   [3] woken   true: the waker gave what was wanted. false: the waiter competes again, from [1]
- *   [4] leave   the waiter gives up: its time is over, its signal was aborted, or its task was thrown into. It is off
- *               its queues. If it was woken before that, it passes the wakeup on, because the waker counts on it
+ *   [4] leave   the waiter gives up: its time is over, its signal was aborted, or its task was thrown into.
+ *               It is off its queues. If it was woken before that, it passes the wakeup on, because the
+ *               waker counts on it
  */
 export interface Wait {
   /** The verb, for messages: `lock`. */

@@ -28,7 +28,7 @@ test('each example is shorter than a hundred lines', () => {
   }
 })
 
-test('fifo: whoever came first runs first, on whatever CPU comes first', () => {
+test('fifo: the first task in the queue runs first, on the first CPU that is free', () => {
   const sim = new Simulation({ cpus: 2, seed: 5 })
   sim.load(fifo)
   sim.run()
