@@ -27,7 +27,7 @@ function violations(files: Iterable<[file: string, source: string]>): string[] {
       const where = `src/${file}:${line} imports ${from}`
       if (from.startsWith('.')) {
         const target = join(dirname(join(src, file)), from)
-        if (layerOf(target) > layerOf(join(src, file))) found.push(`${where}: a higher layer`)
+        if (layerOf(target) > layerOf(join(src, file))) found.push(`${where}: an upper layer`)
       } else if (from.startsWith('node:') && !nodeOnly.some(pattern => pattern.test(file))) {
         found.push(`${where}: a Node module in code that must run in browsers`)
       }
@@ -40,15 +40,15 @@ test('every source file imports only from its own layer and lower layers', () =>
   expect(violations(sourceFiles().map(file => [file, readFileSync(join(src, file), 'utf8')]))).toEqual([])
 })
 
-test('an import of a higher layer is found, and so is a Node module in code for browsers', () => {
+test('an import of an upper layer is found, and so is a Node module in code for browsers', () => {
   const wrong: [string, string][] = [
     ['arena/trees/list.ts', "import { NodeMachine } from '../../machine/node/nodemachine.ts'\nexport {}"],
     ['machine/core/halt.ts', "export * from '../../sched/core/switch.ts'"],
     ['arena/memory/slab.ts', "import fs from 'node:fs'\nexport {}"],
   ]
   expect(violations(wrong)).toEqual([
-    'src/arena/trees/list.ts:1 imports ../../machine/node/nodemachine.ts: a higher layer',
-    'src/machine/core/halt.ts:1 imports ../../sched/core/switch.ts: a higher layer',
+    'src/arena/trees/list.ts:1 imports ../../machine/node/nodemachine.ts: an upper layer',
+    'src/machine/core/halt.ts:1 imports ../../sched/core/switch.ts: an upper layer',
     'src/arena/memory/slab.ts:1 imports node:fs: a Node module in code that must run in browsers',
   ])
 })

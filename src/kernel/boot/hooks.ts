@@ -2,7 +2,7 @@ import type { KernelEvents, KernelListeners } from './kernelevents.ts'
 import type { KernelView } from './view.ts'
 
 /**
- * Hooks of higher layers for each kernel that is booted on this thread: the control socket, metrics, traces.
+ * Hooks of upper layers for each kernel that is booted on this thread: the control socket, metrics, traces.
  * A hook may return a function that undoes it, called when the kernel closes.
  */
 export type BootHook = (view: KernelView, kernel: HookedKernel) => (() => void) | void

@@ -102,7 +102,7 @@ export const TaskRecord: Layout<
   rcu: words(RcuNode.words),
   /** UTF-8, zero-padded. */
   name: words(8),
-  /** Its lock owner record, of a higher layer; 0: it never took a lock. Written by the task. */
+  /** Its lock owner record, of an upper layer; 0: it never took a lock. Written by the task. */
   owner: word,
 })
 

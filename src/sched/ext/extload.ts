@@ -91,7 +91,7 @@ function takeFromNowOn({ i32, ext }: Scheduler, which: number): void {
 
 /**
  * The policy gets new tasks that the allowlist names from now on. `list` is text of at most ALLOWLIST_BYTES
- * that a higher layer reads.
+ * that an upper layer reads.
  */
 export function takeListedTasks(s: Scheduler, list: string): void {
   const { i32, ext, arena } = s
