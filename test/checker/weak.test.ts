@@ -440,7 +440,7 @@ describe('what the search cannot do', () => {
     }
     for (const setup of [steps, order])
       expect(() => check('shares', { memory: 'weak' }, setup)).toThrow(
-        'must depend on nothing but what it reads',
+        'may depend only on the values that it reads',
       )
   })
 })

@@ -38,7 +38,7 @@ function isObject(x: unknown): x is object {
 export function peek<T>(holder: T, key: unknown): T {
   const thread = pending.current
   if (thread >= 0 && isObject(holder)) {
-    const at = thread * NOTED_MAX + (pending.looks[thread]++ & (NOTED_MAX - 1))
+    const at = thread * NOTED_MAX + (pending.propertiesRead[thread]++ & (NOTED_MAX - 1))
     noted[at] = holder
     notedKeys[at] = key
     if (isObject(key)) primitive(key)
@@ -116,9 +116,9 @@ function isQuiet(value: object, key: PropertyKey): boolean {
 
 /** Whether all that a thread has noted since is quiet. */
 function wasQuiet(thread: number, since: number): boolean {
-  const count = (pending.looks[thread] - since) | 0
+  const count = (pending.propertiesRead[thread] - since) | 0
   if (count < 0 || count > NOTED_MAX) return false
-  for (let look = since; look !== pending.looks[thread]; look = (look + 1) | 0) {
+  for (let look = since; look !== pending.propertiesRead[thread]; look = (look + 1) | 0) {
     const at = thread * NOTED_MAX + (look & (NOTED_MAX - 1))
     const key = notedKeys[at]
     if (isObject(key) || !isQuiet(noted[at] as object, key as PropertyKey)) return false

@@ -3,7 +3,7 @@
 export const WRITES = 1
 /** Writes its second range. */
 export const WRITES_SECOND = 2
-/** Memory holds something else than before. */
+/** Changed the value of memory. */
 export const CHANGED = 4
 /** Woke at least one sleeper. */
 export const WOKE = 8
@@ -18,11 +18,12 @@ export const WATCHED = 64
 export const WRITES_WATCHED: number = WATCHED | WRITES
 
 /**
- * One execution, event by event, in arrays that are never given back: an explorer runs millions of executions
- * and must not allocate in any.
+ * One execution, event by event, in arrays that are reused: an explorer runs millions of executions and must
+ * not allocate in any of them.
  *
- * An event touches at most two ranges of cells: `[from, to)` and `[from2, to2)`, empty when to is not above
- * from. The second is the waiter list of a wait or notify, or the source of a copy.
+ * An event touches at most two ranges of cells: `[from, to)` and `[from2, to2)`. A range is empty when its
+ * end is not greater than its start. The second range is the waiter list of a wait or notify, or the source
+ * of a copy.
  */
 export class EventLog {
   length: number = 0
@@ -35,21 +36,22 @@ export class EventLog {
   from2: Int32Array
   to2: Int32Array
   flags: Int32Array
-  /** Index into the view, where there is one. */
+  /** Index into the view, for operations on a view. */
   index: Int32Array
-  /** The how-manieth event of its thread this is, from 1. */
+  /** The position of this event among the events of its thread, from 1. */
   ordinal: Int32Array
-  /** The event of another thread that let this one's go on before it; -1 for none. */
+  /** The event of another thread that unblocked this thread before this event; -1 for none. */
   enabledBy: Int32Array
   /**
-   * What the location held before, for events that write; how many sleepers there were, for those on a list.
+   * For an event that writes: the value of the location before. For an event on a waiter list: the number of
+   * sleepers.
    */
   before: unknown[]
-  /** What a compare-exchange or a wait expected. */
+  /** The expected value of a compare-exchange or a wait. */
   expected: unknown[]
   /** What the operation returned to its thread, or threw. */
   result: unknown[]
-  /** What was written, as a number, to see that a second run does the same. */
+  /** The value written, as a number: a second run must write the same. */
   wrote: Float64Array
 
   constructor(capacity = 256) {

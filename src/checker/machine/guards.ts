@@ -9,17 +9,18 @@ import { attachAtomic } from '../instrument/twins.ts'
 import { isGuarded, plainOf, proxied, stretchBehind, typedArrays, viewProxy } from './views.ts'
 
 /**
- * While a check runs, some globals are not themselves:
- *   - `SharedArrayBuffer` gives the same buffers, zeroed, in every execution, so that locations keep their names; they and their
- *     views are behind proxies, so that nothing reaches them unseen (views.ts);
- *   - functions that would take a proxy for something else are given what stands behind, or refuse inside a thread;
+ * While a check runs, some globals are replaced:
+ *   - `SharedArrayBuffer` returns the same buffers, zeroed, in every execution, so that locations keep
+ *     their names. The buffers and their views are behind proxies, so that each access is seen (views.ts);
+ *   - functions that would treat a proxy as another kind of object get the real object, or refuse inside a
+ *     thread;
  *   - clocks, randomness and timers refuse: the same schedule must always run the same way.
- * A check runs synchronously, so nobody else meets them.
+ * A check runs synchronously, so no other code meets the replacements.
  */
 export class Guards {
   private readonly memory: Memory
   private readonly restore: (() => void)[] = []
-  /** Whether the set-up runs: it may use Atomics on its own memory, but no clock. */
+  /** Whether the set-up runs: it may use Atomics on the memory that it made, but no clock. */
   inSetup = false
 
   constructor(memory: Memory) {
@@ -68,7 +69,7 @@ export class Guards {
         const max = options === undefined || options === null ? undefined : options.maxByteLength
         const length = index(args[0])
         const most = max === undefined ? undefined : index(max)
-        // What is wrong with the call, the original says best.
+        // For an invalid call the original throws the best error.
         if (length < 0 || (most !== undefined && most < length))
           return Reflect.construct(target, args) as object
         return memory.allocate(pending.current, length, most)
@@ -77,7 +78,7 @@ export class Guards {
     this.replace(globalThis, 'SharedArrayBuffer', Guarded)
   }
 
-  /** Views of the check's buffers come behind proxies. */
+  /** Makes the constructors of views return proxies for the buffers of the check. */
   private guardViews(): void {
     for (const [name, Real] of [...Object.entries(typedArrays), ['DataView', DataView] as const]) {
       const Guarded: typeof Real = new Proxy(Real, {
@@ -111,7 +112,7 @@ export class Guards {
     }
   }
 
-  /** Functions that look inside of what they are given, where a proxy has nothing. */
+  /** Guards functions that read the internal slots of their argument, which a proxy does not have. */
   private guardCalls(): void {
     const isView = ArrayBuffer.isView
     this.replace(ArrayBuffer, 'isView', (x: unknown) => isView(plainOf(x)))
@@ -126,7 +127,7 @@ export class Guards {
     }
   }
 
-  /** Whose traps a proxy runs: see unseen.ts. */
+  /** Records target and handler of each proxy, to know the code that its traps run: see unseen.ts. */
   private guardProxies(): void {
     const Guarded = new Proxy(Proxy, {
       construct(target, args: [object, object]) {
@@ -138,7 +139,7 @@ export class Guards {
     this.replace(globalThis, 'Proxy', Guarded)
   }
 
-  /** A promise that a thread makes is never awaited: what it is rejected with has been told already. */
+  /** Nothing awaits a promise that a thread makes: its rejection has been reported already. */
   private guardPromises(): void {
     const { then } = Promise.prototype
     const Guarded: PromiseConstructor = new Proxy(Promise, {
@@ -154,13 +155,13 @@ export class Guards {
       if (active() && args.some(fn => typeof fn === 'function'))
         refuse(
           'a promise was given a function to call later',
-          'Await the promise in the thread, or make what the function does a thread of the check',
+          'Await the promise in the thread, or make the function a thread of the check',
         )
       return Reflect.apply(then, this, args)
     })
   }
 
-  /** The function is given what stands behind a proxy; inside a thread it refuses. */
+  /** Makes the function get the real object behind a proxy; inside a thread it refuses. */
   private unwrap(owner: object | undefined, name: string, call: string): void {
     const real = (owner as Record<string, unknown> | undefined)?.[name] as
       | ((...args: unknown[]) => unknown)
@@ -237,7 +238,7 @@ export class Guards {
   }
 }
 
-/** `ToIndex`, or -1 for what that refuses. */
+/** `ToIndex`, or -1 for a value that `ToIndex` refuses. */
 function index(value: unknown): number {
   const number = Math.trunc(Number(value)) || 0
   return number < 0 || number >= 2 ** 31 ? -1 : number
@@ -246,7 +247,8 @@ function index(value: unknown): number {
 type Maker = new (...args: any[]) => ArrayBufferView
 
 /**
- * A view of a buffer of the check. One without a length of its own, of a buffer that can grow, grows with it.
+ * A view of a buffer of the check. A view without an explicit length, of a buffer that can grow, grows with
+ * the buffer.
  */
 function makeView(
   target: Maker,
@@ -273,8 +275,8 @@ function makeView(
   return viewProxy(made, tracks)
 }
 
-// Node's `inspect` looks through a proxy; what it calls first is put here once, since prototypes that change
-// are slow.
+// Node's `inspect` reads through a proxy. The function that `inspect` calls first is installed here once,
+// because changing a prototype again and again is slow.
 const custom = Symbol.for('nodejs.util.inspect.custom')
 for (const prototype of [
   Object.getPrototypeOf(Int8Array.prototype),

@@ -3,8 +3,8 @@ import { ALLOCATE, FREE } from './operations.ts'
 import { op, vouchFor } from './pending.ts'
 
 /**
- * Told by an allocator: these elements of a view are given back, and nobody may touch them until they are
- * handed out again. Inside a check an access in between is reported; outside of one nothing happens.
+ * For allocators: marks these elements of a view as freed. Until they are allocated again, each access to
+ * them inside a check is reported. Outside a check this does nothing.
  */
 export function markFreed(view: ArrayBufferView, index: number, length: number): void {
   void view
@@ -12,7 +12,7 @@ export function markFreed(view: ArrayBufferView, index: number, length: number):
   void length
 }
 
-/** Told by an allocator: these elements are handed out. */
+/** For allocators: marks these elements as allocated. */
 export function markAllocated(view: ArrayBufferView, index: number, length: number): void {
   void view
   void index

@@ -26,16 +26,16 @@ import { pending } from './pending.ts'
 import { growing, kindOf } from './views.ts'
 import { CheckedPromise } from './waiters.ts'
 
-/** The result of something that turned out to be no shared access. */
+/** The result of an operation that turned out not to be a shared access. */
 export interface Immediate {
   readonly value: unknown
   readonly failed: boolean
 }
 
 /**
- * Finds where the operation that a thread has just recorded lies, and whether the thread can perform it now.
- * Returns a result instead when it is no shared access after all: an index out of range, an `await` of a
- * plain value.
+ * Finds the cells of the operation that a thread has just recorded, and whether the thread can perform it
+ * now. Returns a result instead when the operation is not a shared access: an index out of range, or an
+ * `await` of a plain value.
  */
 export function locate(machine: Machine, thread: number): Immediate | undefined {
   const kind = pending.kind[thread]
@@ -68,7 +68,7 @@ export function locate(machine: Machine, thread: number): Immediate | undefined 
   return locateOther(machine, thread, kind)
 }
 
-/** An access to a view that grows with its buffer also reads how long that is. */
+/** An access to a view that grows with its buffer also reads the length of the buffer. */
 function followLength(machine: Machine, thread: number): void {
   const view = pending.view[thread] as ArrayBufferView<SharedArrayBuffer>
   if (growing(view) === undefined) return
@@ -129,9 +129,9 @@ function locateOther(machine: Machine, thread: number, kind: number): Immediate 
       memory.requireGranule(address, bytes)
       pending.index[thread] = index
       const list = memory.listCell(view, address)
-      if (kind === NOTIFY) machine.place(thread, 0, 0)
+      if (kind === NOTIFY) machine.setRange(thread, 0, 0)
       else {
-        machine.place(thread, address >> memory.shift, (address + bytes) >> memory.shift)
+        machine.setRange(thread, address >> memory.shift, (address + bytes) >> memory.shift)
         memory.note(machine.from[thread], machine.to[thread], 0)
       }
       machine.from2[thread] = list
@@ -142,7 +142,7 @@ function locateOther(machine: Machine, thread: number, kind: number): Immediate 
       const awaited = pending.view[thread]
       if (!(awaited instanceof CheckedPromise)) return awaitPlain(awaited)
       const { sleeper } = awaited
-      machine.place(thread, 0, 0)
+      machine.setRange(thread, 0, 0)
       machine.from2[thread] = sleeper.cell
       machine.to2[thread] = sleeper.cell + 1
       machine.sleepers[thread] = sleeper
@@ -171,7 +171,7 @@ function locateOther(machine: Machine, thread: number, kind: number): Immediate 
       const address = memory.addressOf(view) + index
       memory.requireGranule(address, bytes)
       machine.plainSeen = true
-      machine.place(thread, address >> memory.shift, (address + bytes) >> memory.shift)
+      machine.setRange(thread, address >> memory.shift, (address + bytes) >> memory.shift)
       memory.note(machine.from[thread], machine.to[thread], 1)
       if (pending.grows) followLength(machine, thread)
       break
@@ -181,7 +181,7 @@ function locateOther(machine: Machine, thread: number, kind: number): Immediate 
       const behind = pending.view[thread] as SharedArrayBuffer | ArrayBufferView<SharedArrayBuffer>
       const stretch = memory.stretchOf('buffer' in behind ? behind.buffer : behind)
       const cell = memory.lengthCell(stretch)
-      machine.place(thread, cell, cell + 1)
+      machine.setRange(thread, cell, cell + 1)
       break
     }
     case FREE:
@@ -191,14 +191,14 @@ function locateOther(machine: Machine, thread: number, kind: number): Immediate 
       const address = memory.addressOf(view) + (pending.index[thread] as number) * bytes
       const length = (pending.a[thread] as number) * bytes
       memory.requireGranule(address, bytes)
-      machine.place(thread, address >> memory.shift, (address + length) >> memory.shift)
+      machine.setRange(thread, address >> memory.shift, (address + length) >> memory.shift)
       break
     }
     case LOCK:
     case UNLOCK: {
       const mutex = pending.view[thread] as CheckedMutex
       const cell = memory.mutexCell(mutex)
-      machine.place(thread, 0, 0)
+      machine.setRange(thread, 0, 0)
       machine.from2[thread] = cell
       machine.to2[thread] = cell + 1
       if (kind === LOCK && mutex.owner >= 0) {
@@ -236,7 +236,7 @@ function awaitPlain(awaited: unknown): Immediate {
     return {
       value: new CheckError(
         'ERR_CHECK_PROMISE',
-        'a thread body awaits a promise that the checker did not make, so nothing in the check can settle it; await `Atomics.waitAsync` or an instrumented async function, or move the awaiting out of the check',
+        'a thread body awaits a promise that the checker did not make, so nothing in the check can settle it; await `Atomics.waitAsync` or an instrumented async function, or move the `await` out of the check',
       ),
       failed: true,
     }

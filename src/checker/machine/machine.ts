@@ -20,74 +20,78 @@ import { SpinWatch } from '../search/spinwatch.ts'
 import { RUNNABLE, ASLEEP, FINISHED, CRASHED, UNBORN } from './threadstates.ts'
 import { type Sleeper, WaiterLists } from './waiters.ts'
 
-/** A thread threw, or the machine saw something that must not be. */
+/** A thread threw, or the machine detected an error. */
 export interface Fault {
   readonly kind: 'exception' | 'use-after-free' | 'invariant'
   /** -1: the set-up. */
   readonly thread: number
-  /** How many events the log had then. */
+  /** The number of events in the log at that time. */
   readonly at: number
   readonly error: unknown
-  /** An earlier event that has to do with it, or -1. */
+  /** An earlier event that is part of the fault, or -1. */
   readonly other: number
 }
 
 /**
  * Virtual threads in one JavaScript thread. The explorer calls `begin`, then `step(thread)` with any thread
- * of the mask `enabled` until that is 0. Between two calls every living thread stands before its next
- * operation, which is known (`pending`, `from` … `to2`) and not yet performed.
+ * of the mask `enabled` until that is 0. Between two calls the next operation of each living thread is known
+ * (`pending`, `from` … `to2`) and not yet performed.
  */
 export class Machine {
   readonly memory: Memory
   readonly log: EventLog = new EventLog()
   readonly waiters: WaiterLists = new WaiterLists()
   readonly spin: SpinWatch
-  /** How many threads, the recovery thread included. */
+  /** The number of threads, with the recovery thread. */
   threads = 0
   names: string[] = []
   /** Bit t: thread t can be stepped. */
   enabled = 0
   readonly status: Int32Array = new Int32Array(THREADS_MAX)
-  /** Where the next operation of each thread lies. */
+  /** The cells of the next operation of each thread. */
   readonly from: Int32Array = new Int32Array(THREADS_MAX)
   readonly to: Int32Array = new Int32Array(THREADS_MAX)
   readonly from2: Int32Array = new Int32Array(THREADS_MAX)
   readonly to2: Int32Array = new Int32Array(THREADS_MAX)
   readonly sleepers: (Sleeper | undefined)[] = Array.from({ length: THREADS_MAX })
-  /** The event, of another thread, that let this one go on after its own last: -1 for none. */
+  /** The event of another thread that unblocked this one after its own last event: -1 for none. */
   readonly enabledBy: Int32Array = new Int32Array(THREADS_MAX)
   readonly results: unknown[] = []
   faults: Fault[] = []
-  /** What the final assertion returned; without one, what the threads returned, if they did. */
+  /**
+   * The value that the final assertion returned; without one, the results of the threads, if they returned
+   * any.
+   */
   outcome: unknown = undefined
   final: ((outcome: Outcome) => unknown) | undefined = undefined
   watch: Watch | undefined = undefined
   /** Thread t dies before its step number crashAt[t]; -1 for never. */
   readonly crashAt: Int32Array = new Int32Array(THREADS_MAX).fill(-1)
-  /** The first event of a replay that was not what it had been in the run before; -1 when there was none. */
+  /** The first event of a replay that differed from the run before; -1 when there was none. */
   diverged = -1
-  /** Values that an operation read or returned, kept only when a report is made. */
+  /** The values that operations read or returned; kept only for a report. */
   values: unknown[] | undefined = undefined
   plainSeen = false
   steps = 0
   readonly freedCells: Map<number, number> = new Map()
-  /** Sleepers that the operation just performed has woken. */
+  /** The sleepers that the last operation woke. */
   readonly woken: Sleeper[] = []
 
-  /** Threads whose next operation `replay` has not placed: it is one of the log, which knows. */
-  private unplaced = 0
+  /** The threads whose next operation `replay` has not located: the log has its cells. */
+  private unlocated = 0
 
-  /** What `perform` says about the operation that it just did. */
+  /** Set by `perform`: the flags of the operation that it performed. */
   flags = 0
   wrote = 0
 
   /**
-   * The threads can be made anew from the same bodies, without another set-up, as long as an execution
-   * changes nothing but shared memory.
+   * Whether the threads can be created again from the same bodies, without another set-up. That is so as long
+   * as an execution changes nothing but shared memory.
    */
   reuse = true
   /**
-   * How many turns of a loop a thread may take in a row that change nothing shared, but something of its own.
+   * The number of turns of a loop that a thread may take in a row when they change private state but nothing
+   * shared.
    */
   turns: number = TURNS_MAX
   private reusable = false
@@ -100,14 +104,14 @@ export class Machine {
     this.spin = new SpinWatch(this)
   }
 
-  /** Sets the check up anew and brings every thread to its first operation. */
+  /** Runs the set-up again and runs each thread up to its first operation. */
   begin(setup: Setup): void {
     const { log } = this
     log.length = 0
     this.enabled = 0
     if (this.faults.length > 0) this.faults = []
     this.diverged = -1
-    this.unplaced = 0
+    this.unlocated = 0
     this.waiters.clear()
     this.spin.clear()
     if (this.freedCells.size > 0) this.freedCells.clear()
@@ -129,7 +133,7 @@ export class Machine {
       if (this.reusable && this.reuse) this.memory.keep()
     }
     pending.heapEffects = 0
-    if (this.watch !== undefined) this.look(-1)
+    if (this.watch !== undefined) this.checkAlways(-1)
     this.start()
   }
 
@@ -139,13 +143,13 @@ export class Machine {
     if (bodies.length < 1 || count > THREADS_MAX) {
       throw new CheckError(
         'ERR_CHECK_THREADS',
-        `the set-up returned ${bodies.length} thread bodies; a check has 1 to ${THREADS_MAX - 1}, two or more to be of use`,
+        `the set-up returned ${bodies.length} thread bodies; return 1 to ${THREADS_MAX - 1}; a useful check has at least two`,
       )
     }
     if (this.threads !== 0 && this.threads !== count) {
       throw new CheckError(
         'ERR_CHECK_NONDETERMINISTIC',
-        `the set-up returned ${bodies.length} thread bodies, and another number the last time; it must return the same ones every time`,
+        `the set-up returned ${bodies.length} thread bodies, and a different number the last time; it must return the same bodies every time`,
       )
     }
     if (this.names.length === 0) this.names = namesOf(program)
@@ -155,17 +159,16 @@ export class Machine {
     this.recover = program.recover
     this.watch = program.always === undefined ? undefined : new Watch(program.always, this.memory)
     this.bodies = bodies.map((body, thread) => resumable(body, thread, this.names[thread]))
-    // What a function in the instrumented shape does beside its operations, only the compiler's own would
-    // tell.
+    // Only a function that the compiler instrumented is known to have no effects beside its operations.
     this.reusable = bodies.every(body => twinOf(body) !== undefined) && program.recover === undefined
   }
 
-  /** The next execution begins with a set-up, whatever the last one did. */
+  /** Makes the next execution run the set-up. */
   forget(): void {
     this.reusable = false
   }
 
-  /** Makes the threads anew and brings each to its first operation. */
+  /** Creates the threads again and runs each up to its first operation. */
   private start(): void {
     const { bodies } = this
     this.generators.length = 0
@@ -185,7 +188,7 @@ export class Machine {
     for (let thread = 0; thread < bodies.length; thread++) this.resume(thread, undefined, false)
   }
 
-  /** Performs the next operation of a thread, logs it, and brings the thread to the one after. */
+  /** Performs the next operation of a thread, logs it, and runs the thread up to the operation after it. */
   step(thread: number): void {
     const { log } = this
     const at = log.length
@@ -222,7 +225,7 @@ export class Machine {
     this.steps++
     this.enabledBy[thread] = -1
     if (this.values !== undefined) this.values[at] = value
-    if ((flags & WRITES_WATCHED) === WRITES_WATCHED) this.look(thread)
+    if ((flags & WRITES_WATCHED) === WRITES_WATCHED) this.checkAlways(thread)
     if ((flags & CHANGED) !== 0) {
       pending.effects[thread]++
       pending.writes[thread]++
@@ -235,13 +238,13 @@ export class Machine {
   }
 
   /**
-   * Performs the first `length` events of the log once more, after `begin`. They must be what they were: the
-   * first that is not is put into `diverged`, and the replay ends there.
+   * Performs the first `length` events of the log again, after `begin`. Each event must be the same as
+   * before. `diverged` becomes the first that is not, and the replay ends there.
    */
   replay(length: number): void {
     const { log, spin, generators, enabledBy, crashAt } = this
     const { kind: kinds, site: sites, index: indexes, flags: flagsOf, wrote, thread: threads } = log
-    // Everything that a step needs at hand: this loop is where a search spends its time.
+    // Local names for all fields that a step needs: a search spends most of its time in this loop.
     const { kind: nextKind, site: nextSite, index: nextIndex, a: nextA, steps, effects, writes } = pending
     const { spunFrom, idleFrom } = pending
     const views = pending.view as (Record<number, number> & { length: number })[]
@@ -293,7 +296,7 @@ export class Machine {
       }
       steps[thread]++
       enabledBy[thread] = -1
-      // As `resume`, without looking for the place of an access that the log already has.
+      // The same as `resume`, without locating an access that the log already has.
       pending.current = thread
       pending.idleTurns = 0
       let result: IteratorResult<number, unknown>
@@ -322,26 +325,26 @@ export class Machine {
       ) {
         this.arrive(thread)
       } else {
-        this.unplaced |= 1 << thread
+        this.unlocated |= 1 << thread
       }
     }
     this.steps += length
-    for (let rest = this.unplaced; rest !== 0; rest &= rest - 1) {
+    for (let rest = this.unlocated; rest !== 0; rest &= rest - 1) {
       const thread = 31 - Math.clz32(rest & -rest)
       if (this.status[thread] === RUNNABLE) locate(this, thread)
     }
-    this.unplaced = 0
+    this.unlocated = 0
     if (this.enabled === 0 && spin.any) spin.allRest()
   }
 
-  /** An event of the log once more, the long way. False when it was not the same. */
+  /** Performs an event of the log again, on the slow path. False when it was not the same. */
   private stepAgain(thread: number, at: number): boolean {
     const { log } = this
     const flags = log.flags[at]
     const wrote = log.wrote[at]
     const from = log.from[at]
-    if (((this.unplaced >>> thread) & 1) !== 0) {
-      this.unplaced &= ~(1 << thread)
+    if (((this.unlocated >>> thread) & 1) !== 0) {
+      this.unlocated &= ~(1 << thread)
       locate(this, thread)
     }
     log.length = at
@@ -353,7 +356,8 @@ export class Machine {
   }
 
   /**
-   * Whom the event `at` woke can go on; one whose timeout might have passed instead finds that out itself.
+   * The threads that the event `at` woke can go on. A thread whose timeout might have passed instead finds
+   * out when it resumes.
    */
   private wake(at: number): void {
     for (const sleeper of this.woken) {
@@ -367,7 +371,7 @@ export class Machine {
         }
       } else if (!sleeper.finite && this.status[thread] === ASLEEP) {
         this.enabledBy[thread] = at
-        // Another might have been woken in its place: a turn of a loop in which it was is not an idle one.
+        // Another thread might have been woken instead: the turn in which this one was woken is not idle.
         pending.effects[thread]++
         pending.writes[thread]++
         this.resume(thread, 'ok', false)
@@ -376,12 +380,12 @@ export class Machine {
     this.woken.length = 0
   }
 
-  /** Lets a thread run its own code up to its next operation. */
+  /** Runs a thread up to its next operation. */
   resume(thread: number, value: unknown, failed: boolean): void {
     if (this.advance(thread, value, failed)) this.arrive(thread)
   }
 
-  /** Runs the thread's own code. False when it has ended. */
+  /** Runs the code of the thread. False when it has ended. */
   private advance(thread: number, value: unknown, failed: boolean): boolean {
     let result: IteratorResult<number, unknown>
     pending.current = thread
@@ -402,15 +406,15 @@ export class Machine {
     return false
   }
 
-  /** The thread has yielded its next operation: finds its place, and whether it can be performed. */
+  /** The thread has yielded its next operation: finds its cells, and whether it can be performed. */
   private arrive(thread: number): void {
-    this.unplaced &= ~(1 << thread)
+    this.unlocated &= ~(1 << thread)
     for (;;) {
       if (this.crashAt[thread] === pending.steps[thread]) {
         this.armCrash(thread)
         return
       }
-      // What is not an access to shared memory after all is done at once, without an event.
+      // An operation that is not an access to shared memory is performed immediately, without an event.
       const immediate = locate(this, thread)
       if (immediate === undefined) break
       if (!this.advance(thread, immediate.value, immediate.failed)) return
@@ -419,17 +423,17 @@ export class Machine {
     else if (pending.idleFrom[thread] >= 0) this.spin.rest(thread)
   }
 
-  /** The next thing that this thread does is die. */
+  /** Makes the death of this thread its next event. */
   armCrash(thread: number): void {
     pending.kind[thread] = CRASH
-    this.place(thread, 0, 0)
+    this.setRange(thread, 0, 0)
     this.from2[thread] = this.memory.objectCell(`death ${thread}`)
     this.to2[thread] = this.from2[thread] + 1
     this.setEnabled(thread, RUNNABLE)
   }
 
-  /** The range that the next operation of a thread touches. */
-  place(thread: number, from: number, to: number): void {
+  /** Sets the range that the next operation of a thread touches. */
+  setRange(thread: number, from: number, to: number): void {
     this.from[thread] = from
     this.to[thread] = to
     this.from2[thread] = 0
@@ -443,8 +447,8 @@ export class Machine {
   }
 
   /**
-   * A thread dies where it stands: nothing of it runs any more. The recovery thread, if there is one, is
-   * born.
+   * Ends a thread at its current operation: none of its code runs any more. Starts the recovery thread, if
+   * there is one.
    */
   private crash(thread: number, at: number): void {
     this.end(thread, CRASHED)
@@ -457,9 +461,10 @@ export class Machine {
   }
 
   /**
-   * Looks at the watched words, after a step of this thread. A replay does not: it has been looked at before.
+   * Evaluates `always` over the watched words after a step of this thread. A replay does not: its steps were
+   * checked before.
    */
-  private look(thread: number): void {
+  private checkAlways(thread: number): void {
     if (this.faults.length > 0) return
     try {
       this.watch?.look()
@@ -472,7 +477,7 @@ export class Machine {
     this.faults.push({ kind, thread, at: this.log.length, error, other })
   }
 
-  /** Whether steps must be performed the long way: someone looks at each of them. */
+  /** Whether a replay must take the slow path: for a report, or because memory can grow or was freed. */
   private get slow(): boolean {
     return this.values !== undefined || pending.grows || this.freedCells.size > 0
   }
@@ -488,10 +493,10 @@ export class Machine {
   }
 }
 
-/** What `turns` is where a check does not say. */
+/** The default of `turns`. */
 export const TURNS_MAX = 16
 
-/** Called directly: every body is a function of its own, and a lookup on each would be slow. */
+/** Called directly: each body is a separate function, and a property lookup on each would be slow. */
 const generatorNext: (
   this: Generator<number, unknown, unknown>,
   value: unknown,

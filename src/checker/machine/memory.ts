@@ -3,23 +3,22 @@ import { pending, siteName } from './pending.ts'
 import { bufferProxy, kindOf, type SharedStretch, typedArrays } from './views.ts'
 
 /**
- * Shared memory as the explorer sees it: every buffer of a check lies in one line of addresses, and a cell is
- * a granule of that line. Two accesses conflict when they share a cell, so the granule must divide every
- * access: it starts at eight bytes, and `BeginAgain` says that the search must begin again with a smaller
- * one.
+ * Shared memory in cells. All buffers of a check lie in one address range, and a cell is a granule of that
+ * range. Two accesses conflict when they share a cell, so the granule must divide each access. It starts at
+ * eight bytes; `BeginAgain` says that the search must begin again with a smaller one.
  *
- * Behind the bytes of a buffer lies as long a stretch that stands for its waiter lists: the list of an
- * address is a cell of its own, in conflict with other operations on that list alone.
+ * After the bytes of a buffer comes a range of the same length for its waiter lists: the list of an address
+ * is a separate cell, which conflicts only with other operations on that list.
  */
 export class Memory {
   readonly shift: number
-  /** Cells handed out so far. */
+  /** The number of cells allocated so far. */
   cells: number = 1
 
   /**
-   * Cells whose accesses do not all have one range. Which way a compare-exchange there would have gone in
-   * another order cannot be told from the values before and after single events, so it always counts as a
-   * write, and a wait always as one that joins its list.
+   * Cells whose accesses do not all have one range. There, the values before and after single events do not
+   * tell whether a compare-exchange would succeed in another order. So it always counts as a write, and a
+   * wait always counts as joining its list.
    */
   readonly mixed: Set<number>
   private ranges: Int32Array = new Int32Array(1024)
@@ -30,24 +29,24 @@ export class Memory {
   private objects = new Map<string, number>()
   private readonly mutexes = new Map<number, object>()
 
-  /** The views seen last in this execution, and where their first byte lies. */
+  /** The views used last in this execution, and the address of the first byte of each. */
   private readonly views: unknown[] = Array.from({ length: 8 })
   private readonly viewAddress = new Float64Array(8)
   private nextView = 0
   private lastView: unknown = undefined
   private lastAddress = 0
-  /** Whether the view that `addressOf` was last asked about may be used with `Atomics`. */
+  /** Whether the view of the last call of `addressOf` may be used with `Atomics`. */
   lastInteger: boolean = true
   private readonly viewInteger: boolean[] = Array.from({ length: 8 }, () => true)
 
-  /** `mixed`: what a search with the same shift found out before it had to begin again. */
+  /** `mixed`: the cells that a search with the same shift found before it had to begin again. */
   constructor(shift: number, mixed: Set<number> = new Set()) {
     this.shift = shift
     this.mixed = mixed
   }
 
   /**
-   * Takes note of the range of an access. `sort` tells kinds of access apart that do not read values alike.
+   * Records the range of an access. `sort`: accesses of different sorts do not read values in the same way.
    */
   note(from: number, to: number, sort: number): void {
     if (to >= this.ranges.length) {
@@ -62,7 +61,7 @@ export class Memory {
       if (other + 1 === range) continue
       if (other < 0) this.ranges[cell] = range
       else if (!this.mixed.has(cell)) {
-        // The access that was here before is one of such a range too, with all its cells.
+        // The earlier access in this place is mixed too, with all its cells.
         for (let at = other >> 5; at < (other >> 5) + (other & 15); at++) this.mixed.add(at)
         found = true
       }
@@ -73,7 +72,7 @@ export class Memory {
     }
   }
 
-  /** Forgets the last execution: buffers that the check makes again come back zeroed. */
+  /** Starts an execution: buffers that the check makes again are returned zeroed. */
   begin(): void {
     pending.grows = false
     this.mutexes.clear()
@@ -82,7 +81,7 @@ export class Memory {
     this.lastView = undefined
   }
 
-  /** Remembers what the set-up has put into memory, for `rewind`. */
+  /** Saves the contents that the set-up has written, for `rewind`. */
   keep(): void {
     for (const stretch of this.stretches) {
       stretch.keptLength = stretch.length
@@ -91,7 +90,7 @@ export class Memory {
     }
   }
 
-  /** Memory as it was at `keep`: instead of another set-up. */
+  /** Restores memory to its state at `keep`: replaces another set-up. */
   rewind(): void {
     for (let i = 0; i < this.stretches.length; i++) {
       const stretch = this.stretches[i]
@@ -102,8 +101,8 @@ export class Memory {
   }
 
   /**
-   * The buffer that `new SharedArrayBuffer(length, { maxByteLength: max })` gives to this thread (-1:
-   * set-up), the same in every execution, behind its proxy.
+   * The buffer that `new SharedArrayBuffer(length, { maxByteLength: max })` returns to this thread (-1: set-
+   * up), as its proxy. It is the same in every execution.
    */
   allocate(thread: number, length: number, max: number | undefined): SharedArrayBuffer {
     const ordinal = this.ordinals[thread + 1]++
@@ -121,7 +120,7 @@ export class Memory {
     return bufferProxy(stretch)
   }
 
-  /** A cell of its own for something that is not bytes: a mutex, the death of a thread. */
+  /** A separate cell for an object that is not bytes: a mutex, the death of a thread. */
   objectCell(key: string): number {
     let cell = this.objects.get(key)
     if (cell === undefined) {
@@ -131,20 +130,20 @@ export class Memory {
     return cell
   }
 
-  /** The cell of a mutex. Throws when another mutex of this execution goes by the same id. */
+  /** The cell of a mutex. Throws when another mutex of this execution has the same id. */
   mutexCell(mutex: { readonly id: number }): number {
     const known = this.mutexes.get(mutex.id)
     if (known === undefined) this.mutexes.set(mutex.id, mutex)
     else if (known !== mutex) {
       throw new CheckError(
         'ERR_CHECK_SETUP',
-        `two CheckedMutex have the id ${mutex.id}; give each another one, or none`,
+        `two CheckedMutex have the id ${mutex.id}; give each a different id, or none`,
       )
     }
     return this.objectCell(`mutex ${mutex.id}`)
   }
 
-  /** Where the first byte of a view lies. */
+  /** The address of the first byte of a view. */
   addressOf(view: ArrayBufferView): number {
     if (view === this.lastView) return this.lastAddress
     for (let i = 0; i < 8; i++) {
@@ -172,19 +171,19 @@ export class Memory {
     return (address + stretch.span) >> this.shift
   }
 
-  /** Throws BeginAgain unless accesses of this size at this address fall on whole cells. */
+  /** Throws BeginAgain unless accesses of this size at this address cover whole cells. */
   requireGranule(address: number, size: number): void {
     let shift = this.shift
     while (shift > 0 && ((address | size) & ((1 << shift) - 1)) !== 0) shift--
     if (shift !== this.shift) throw new BeginAgain(shift)
   }
 
-  /** Every buffer of the check, in the order in which they were first met. */
+  /** All buffers of the check, in the order of their first use. */
   get buffers(): readonly { readonly buffer: SharedArrayBuffer; readonly bytes: Uint8Array }[] {
     return this.stretches
   }
 
-  /** The stretch of a real buffer. */
+  /** The address range of a real buffer. */
   stretchOf(buffer: SharedArrayBuffer): Stretch {
     for (const stretch of this.stretches) if (stretch.buffer === buffer) return stretch
     const place = pending.kind.findIndex(
@@ -192,11 +191,11 @@ export class Memory {
     )
     throw new CheckError(
       'ERR_CHECK_MEMORY',
-      `a thread touched shared memory that the set-up did not make${place < 0 ? '' : `, at ${siteName(pending.site[place])}`}; make it in the set-up, which runs before every execution, so that each finds it the same and every access to it is seen`,
+      `a thread touched shared memory that the set-up did not make${place < 0 ? '' : `, at ${siteName(pending.site[place])}`}; make it in the set-up, which runs before every execution, so that it is the same in each and every access to it is seen`,
     )
   }
 
-  /** The cell that stands for the length of a buffer that can grow. */
+  /** The cell for the length of a buffer that can grow. */
   lengthCell(stretch: Stretch): number {
     return this.objectCell(`length ${stretch.start}`)
   }
@@ -207,7 +206,7 @@ export class Memory {
     if (this.cells + 2 * cells > CELLS_MAX) {
       throw new CheckError(
         'ERR_CHECK_MEMORY',
-        `the check's shared memory comes to more than ${CELLS_MAX} cells of ${1 << this.shift} bytes; give the check smaller capacities`,
+        `the check's shared memory takes more than ${CELLS_MAX} cells of ${1 << this.shift} bytes; give the check smaller capacities`,
       )
     }
     const stretch: Stretch = {
@@ -243,7 +242,7 @@ export interface Stretch extends SharedStretch {
   readonly bytes: Uint8Array
   readonly start: number
   readonly span: number
-  /** How long it was, and what it held, at `keep`. */
+  /** Length and contents at `keep`. */
   keptLength: number
   image: Uint8Array | undefined
 }
@@ -252,7 +251,8 @@ const SharedBuffer = SharedArrayBuffer
 const CELLS_MAX = 1 << 24
 
 /**
- * The search must begin again: an access is smaller than a cell, or crosses one, and cells get this shift.
+ * Thrown when the search must begin again with cells of this shift: an access is smaller than a cell, or
+ * crosses one.
  */
 export class BeginAgain extends Error {
   readonly shift: number

@@ -3,8 +3,8 @@ import { LOCK, UNLOCK } from './operations.ts'
 import { op, pending, vouchFor } from './pending.ts'
 
 /**
- * A mutex of the checker's own, for checks of code that takes its lock for granted: one event to lock, one to
- * unlock, and a thread that finds it taken cannot be scheduled. Make it in the set-up.
+ * The checker's own mutex, for checks of code that relies on a lock. Locking is one event and unlocking is
+ * one. A thread that tries to lock a held mutex cannot be scheduled. Create it in the set-up.
  */
 export class CheckedMutex {
   readonly id: number
@@ -12,14 +12,14 @@ export class CheckedMutex {
   owner: number = -1
 
   /**
-   * `id` tells the mutexes of one check apart; without one they are numbered as each thread, or the set-up,
-   * makes them.
+   * `id` distinguishes the mutexes of one check. Without an id, the mutexes that each thread and the set-up
+   * create are numbered in order.
    */
   constructor(id: number = -(++pending.mutexes[pending.current + 1] * 64 + pending.current + 1)) {
     this.id = id
   }
 
-  /** Takes the mutex; waits while another thread holds it. Inside a thread body only. */
+  /** Locks the mutex; waits while another thread holds it. Inside a thread body only. */
   lock(): void {
     outside('lock')
   }
@@ -32,8 +32,8 @@ export class CheckedMutex {
 function outside(name: string): never {
   throw new Error(
     pending.current < 0
-      ? `CheckedMutex.${name} belongs into the thread bodies of a check`
-      : `CheckedMutex.${name} was called by code that is not instrumented`,
+      ? `CheckedMutex.${name} was called outside a thread body; call it in a thread body of a check`
+      : `CheckedMutex.${name} was called by code that is not instrumented; call it in the check file, or name the module in \`modules\``,
   )
 }
 

@@ -1,6 +1,6 @@
 /**
- * The kinds of operation that instrumented code yields. The compiler writes the numbers into what it emits,
- * so they are fixed: a new kind goes to the end.
+ * The kinds of operation that instrumented code yields. The compiler writes the numbers into its output, so
+ * they are fixed: add a new kind at the end.
  */
 export const PLAIN_READ = 0
 export const PLAIN_WRITE = 1
@@ -23,15 +23,15 @@ export const AWAIT = 14
 /** index: the byte offset, b: `[method, littleEndian]`. */
 export const DATAVIEW_READ = 15
 export const DATAVIEW_WRITE = 16
-/** 17 and 18 are free: what touches many elements takes a step for each. */
+/** 17 and 18 are free: an operation on many elements takes one step for each. */
 export const PAUSE = 19
 /** The checker's own mutex. view: the mutex. */
 export const LOCK = 20
 export const UNLOCK = 21
-/** Memory that an allocator takes back or hands out. a: how many elements from `index`. */
+/** Memory that an allocator frees or allocates. a: the number of elements from `index`. */
 export const FREE = 22
 export const ALLOCATE = 23
-/** Never yielded by code: a sleeper whose timeout may pass, and the death of a thread. */
+/** Never yielded by code: the timeout of a sleeper, and the death of a thread. */
 export const RESUME = 24
 export const CRASH = 25
 /** The length of a buffer that can grow, or of a view that grows with it. a: the name of the property. */

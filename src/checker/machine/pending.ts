@@ -3,12 +3,12 @@ import { DATAVIEW_READ, DATAVIEW_WRITE, PLAIN_WRITE, WAIT_ASYNC } from './operat
 
 export const THREADS_MAX = 31
 
-/** One loop that a thread is in: what it looked like when its last turn began. */
+/** One loop that a thread is in: its state at the start of its last turn. */
 export interface Loop {
   readonly site: number
   /**
-   * The thread's count of effects, steps, and the values of the locals that the loop changes, at the turn's
-   * start.
+   * At the start of the turn: the thread's counts of effects and steps, and the values of the locals that the
+   * loop changes.
    */
   effects: number
   step: number
@@ -17,21 +17,21 @@ export interface Loop {
   third: unknown
   rest: unknown[] | undefined
   /**
-   * Turns in a row in which the thread wrote nothing to shared memory, and its writes when the last one
-   * began.
+   * The number of turns in a row in which the thread wrote nothing to shared memory, and its count of writes
+   * at the start of the last one.
    */
   idle: number
   writes: number
   epoch: number
-  /** How many properties the thread had read when the turn began. */
-  looks: number
+  /** The number of properties that the thread had read at the start of the turn. */
+  propertiesRead: number
 }
 
-/** How many properties a turn may read and still be known to be useless. */
+/** The number of properties that a turn may read and still be recognized as useless. */
 export const NOTED_MAX = 256
 
 export interface PendingOperations {
-  /** The virtual thread that runs, or -1: outside one, instrumented code is an error. */
+  /** The running virtual thread, or -1. Instrumented code must not run outside a thread. */
   current: number
   kind: Int32Array
   site: Int32Array
@@ -39,29 +39,26 @@ export interface PendingOperations {
   index: unknown[]
   a: unknown[]
   b: unknown[]
-  /** How often a thread has changed something, in shared memory or outside of it. */
+  /** Per thread: the number of changes, in shared memory or outside it. */
   effects: Int32Array
-  /**
-   * How often a thread has written to shared memory something that was not there, woken a sleeper, or been
-   * woken.
-   */
+  /** Per thread: how often it wrote a new value to shared memory, woke a sleeper, or was woken. */
   writes: Int32Array
-  /** How often code has changed something outside of shared memory, in all threads together. */
+  /** The number of changes outside shared memory, in all threads together. */
   heapEffects: number
-  /** Operations that a thread has performed. */
+  /** Per thread: the number of operations performed. */
   steps: Int32Array
-  /** How often a thread has awaited something. */
+  /** Per thread: the number of awaits. */
   waits: Int32Array
-  /** Turns of loops since the thread's last operation: a loop without operations is found out by it. */
+  /** Turns of loops since the thread's last operation: detects a loop without operations. */
   idleTurns: number
   idleTurnsMax: number
-  /** Where a turn began that changed nothing, as the thread's step; -1 when the last turn was not such. */
+  /** Per thread: the step at which a useless turn began; -1 when the last turn was not useless. */
   spunFrom: Int32Array
   spunSite: Int32Array
   /**
-   * Where a turn began in which a thread only read, and changed something of its own, if it was one too many
-   * in a row: more than `idleMax`. -1 when the last was not such. Whenever something that it read changes,
-   * `idleEpoch` counts on, and the turns begin anew.
+   * Per thread: the step at which a turn began that only read and changed private state, if it was one more
+   * than `idleMax` allows in a row. -1 when the last turn was not such a turn. `idleEpoch` is incremented
+   * when a value that the thread read changes; then the count of turns starts again.
    */
   idleFrom: Int32Array
   idleEpoch: Int32Array
@@ -73,33 +70,32 @@ export interface PendingOperations {
   siteText: string[]
   /** The names of the threads, for messages. */
   names: readonly string[]
-  /** What is behind the views and buffers that a check is handed: see views.ts. */
+  /** The real objects behind the proxies of views and buffers: see views.ts. */
   reals: WeakMap<object, object>
-  /** The clocks of histories: what they order, real threads need not. */
+  /** The clocks of histories: they order events that real threads leave unordered. */
   clocks: WeakSet<object>
   /** Whether a check with `memory: 'weak'` runs. */
   weak: boolean
-  /** Whether a buffer of the check can grow: then its length is something that threads share. */
+  /** Whether a buffer of the check can grow: then threads share its length. */
   grows: boolean
-  /** How many mutexes without an id the set-up has made, and each thread. */
+  /** The number of mutexes without an id that the set-up and each thread have created. */
   mutexes: Int32Array
-  /** The properties that each thread has read last, and how many it has read: see quiet.ts. */
+  /** Per thread: the properties that it read last, and how many it has read: see quiet.ts. */
   noted: unknown[]
   notedKeys: unknown[]
-  looks: Int32Array
+  propertiesRead: Int32Array
   wasQuiet: (thread: number, since: number) => boolean
-  /** Where a function of the language is called that takes steps of its own, or -1. */
+  /** The site of a call of a built-in function that takes steps, or -1. */
   place: number
   /**
-   * What the code of a thread did that cannot be explored. Kept here because the code may catch what is
-   * thrown.
+   * An action of a thread that cannot be explored. It is kept here because the thread may catch the error.
    */
   refusal: Error | undefined
-  /** The first code that ran inside a thread and of which nothing is known: see unseen.ts. */
+  /** The first code that ran inside a thread and that the checker does not know: see unseen.ts. */
   unseen: string | undefined
-  /** What the proxies that were made during a check are made of. */
+  /** Target and handler of each proxy that was created during a check. */
   proxies: WeakMap<object, { readonly target: object; readonly handler: object }>
-  /** The marks of the modules that are instrumented, and functions that count as instrumented: marks.ts. */
+  /** The marks of the instrumented modules, and the functions that count as instrumented: marks.ts. */
   marks: Set<string>
   vouched: WeakSet<object>
 }
@@ -141,7 +137,7 @@ export const pending: PendingOperations = (holder[key] ??= {
   mutexes: new Int32Array(THREADS_MAX + 1),
   noted: Array.from({ length: THREADS_MAX * NOTED_MAX }),
   notedKeys: Array.from({ length: THREADS_MAX * NOTED_MAX }),
-  looks: new Int32Array(THREADS_MAX),
+  propertiesRead: new Int32Array(THREADS_MAX),
   wasQuiet: () => false,
   place: -1,
   refusal: undefined,
@@ -151,7 +147,7 @@ export const pending: PendingOperations = (holder[key] ??= {
   vouched: new WeakSet(),
 })
 
-/** Registers a module's access sites and its mark. The id of its n-th site is the returned number plus n. */
+/** Registers a module's access sites and its mark. The id of site n is the returned number plus n. */
 export function module(
   file: string,
   sites: readonly (readonly [number, number, string])[],
@@ -169,7 +165,7 @@ export function module(
   return base
 }
 
-/** From here on the function counts as instrumented: it takes its steps itself, or has no effect. */
+/** Makes the function count as instrumented: it takes its steps itself, or has no effect. */
 export function vouchFor<F extends object>(fn: F): F {
   pending.vouched.add(fn)
   return fn
@@ -184,7 +180,7 @@ let real1: unknown
 let real2: unknown
 let real3: unknown
 
-/** Whether x is a view on shared memory. Remembers the last four that were: a check touches few views. */
+/** Whether x is a view on shared memory. Caches the last four such views: a check touches few. */
 export function isShared(x: unknown): x is ArrayBufferView<SharedArrayBuffer> {
   if (typeof x !== 'object' || x === null) return false
   if (x === shared0 || x === shared1 || x === shared2 || x === shared3) return true
@@ -211,7 +207,7 @@ function isSharedSlow(x: object): boolean {
   return true
 }
 
-/** What stands behind a view or a buffer that the check was handed; anything else is itself. */
+/** The real object behind a view or a buffer of the check; any other value is returned as it is. */
 export function realOf<T>(x: T): T {
   if (x === shared0) return real0 as T
   if (x === shared1) return real1 as T
@@ -221,7 +217,9 @@ export function realOf<T>(x: T): T {
   return (reals.get(x) ?? x) as T
 }
 
-/** Records what the running thread wants to do next. What it returns is yielded; it means nothing more. */
+/**
+ * Records the next operation of the running thread. The returned value is yielded and has no other meaning.
+ */
 export function op(
   kind: number,
   site: number,
@@ -236,8 +234,8 @@ export function op(
   let value = a
   let other = b
   if (typeof index !== 'number' || (a !== undefined && typeof a !== 'number') || b !== undefined) {
-    // The language converts objects to numbers before it touches memory, by code of theirs: here, while the
-    // thread runs.
+    // The language converts objects to numbers before it touches memory, and runs code of these objects. So
+    // convert here, while the thread runs.
     const converts = kind <= WAIT_ASYNC || kind === DATAVIEW_READ || kind === DATAVIEW_WRITE
     if (converts && isObject(index)) place = toPrimitive(index, kind <= PLAIN_WRITE ? 'string' : 'number')
     if (converts && isObject(a)) value = toPrimitive(a, 'number')
@@ -276,7 +274,7 @@ function toPrimitive(x: object, hint: 'number' | 'string'): unknown {
 
 function outside(site: number): never {
   throw new Error(
-    `${siteName(site)}: the resumable form of a checked function ran outside of a virtual thread; call it from a thread body of a check`,
+    `${siteName(site)}: the resumable form of a checked function ran outside a virtual thread; call it from a thread body of a check`,
   )
 }
 
@@ -287,7 +285,7 @@ export function siteName(site: number): string {
   return `${shorten(file)}:${pending.siteLine[site]}:${pending.siteColumn[site]}`
 }
 
-/** A loop is entered: what it returns goes to `turn` at the start of each of its turns. */
+/** Enters a loop. The result is passed to `turn` at the start of each turn. */
 export function loop(site: number): Loop {
   return {
     site,
@@ -300,16 +298,16 @@ export function loop(site: number): Loop {
     idle: 0,
     writes: -1,
     epoch: -1,
-    looks: 0,
+    propertiesRead: 0,
   }
 }
 
 /**
- * A turn of a loop begins. Its arguments are the variables that the loop assigns and that outlive a turn.
- * When they are what they were a turn ago and the thread has changed nothing since, the turn that just ended
- * had no effect: the next one can differ only when something that it read has changed. A turn that changed
- * something of the thread's own and nothing shared is counted: see spinwatch.ts. Returns true, to stand
- * before a condition.
+ * Begins a turn of a loop. The arguments are the variables that the loop assigns and that outlive a turn.
+ * When they have not changed since the last turn, and the thread has changed nothing, the turn that just
+ * ended had no effect: the next one can differ only when a value that it read has changed. A turn that
+ * changed private state and nothing shared is counted: see spinwatch.ts. Returns true, so that the compiler
+ * can put it before a condition.
  */
 export function turn(entered: Loop, first?: unknown, second?: unknown, third?: unknown): true {
   const thread = pending.current
@@ -317,7 +315,7 @@ export function turn(entered: Loop, first?: unknown, second?: unknown, third?: u
   if (++pending.idleTurns > pending.idleTurnsMax) endless(entered.site)
   const steps = pending.steps[thread]
   const effects = pending.effects[thread]
-  // Most loops change three variables or fewer: only the others pay for a list.
+  // Most loops change at most three variables: only the others need a list.
   const rest = arguments.length > 4 ? Array.prototype.slice.call(arguments, 4) : undefined
   if (
     entered.effects === effects &&
@@ -325,14 +323,14 @@ export function turn(entered: Loop, first?: unknown, second?: unknown, third?: u
     Object.is(entered.second, second) &&
     Object.is(entered.third, third) &&
     sameRest(entered.rest, rest) &&
-    (steps === entered.step || pending.wasQuiet(thread, entered.looks))
+    (steps === entered.step || pending.wasQuiet(thread, entered.propertiesRead))
   ) {
     if (steps > entered.step) {
       pending.spunFrom[thread] = entered.step
       pending.spunSite[thread] = entered.site
       entered.step = steps
     }
-    entered.looks = pending.looks[thread]
+    entered.propertiesRead = pending.propertiesRead[thread]
     return true
   }
   const writes = pending.writes[thread]
@@ -347,7 +345,7 @@ export function turn(entered: Loop, first?: unknown, second?: unknown, third?: u
   }
   entered.effects = effects
   entered.step = steps
-  entered.looks = pending.looks[thread]
+  entered.propertiesRead = pending.propertiesRead[thread]
   entered.first = first
   entered.second = second
   entered.third = third
@@ -356,7 +354,7 @@ export function turn(entered: Loop, first?: unknown, second?: unknown, third?: u
 }
 
 /**
- * The thread changed something that is not shared memory, or may have: its turn of a loop is not an idle one.
+ * The thread changed, or may have changed, something outside shared memory: its turn of a loop is not idle.
  */
 export function effect<T>(value?: T): T | undefined {
   const thread = pending.current

@@ -42,18 +42,16 @@ import { pending } from './pending.ts'
 import { checkGrowth, currentLength, growing, kindOf, typedArrays } from './views.ts'
 import { CheckedPromise, type Sleeper } from './waiters.ts'
 
-/**
- * The thread changed something, or was woken in the place of another: its turn of a loop is not an idle one.
- */
-function changes(thread: number): void {
+/** The thread changed something, or was woken instead of another thread: its turn of a loop is not idle. */
+function noteChange(thread: number): void {
   pending.effects[thread]++
   pending.writes[thread]++
 }
 
-/** What `perform` returns when the thread has gone to sleep: it is not resumed. */
+/** Returned by `perform` when the thread has gone to sleep: the thread is not resumed. */
 export const SLEEPS: unique symbol = Symbol('sleeps')
 
-/** Performs the next operation of a thread, and says in `machine.flags`, `before`, `wrote` what it did. */
+/** Performs the next operation of a thread. Sets `machine.flags`, and `before` and `wrote` of the log. */
 export function perform(machine: Machine, thread: number, kind: number, at: number): unknown {
   if (pending.grows && (kind <= NOTIFY || kind === DATAVIEW_READ || kind === DATAVIEW_WRITE)) {
     const beyond = performBeyond(machine, thread, kind)
@@ -67,8 +65,8 @@ export function perform(machine: Machine, thread: number, kind: number, at: numb
 }
 
 /**
- * An access that is beyond the length which its view has now: undefined when it is not. Throws where the
- * language does.
+ * Performs an access that lies outside the current length of its view; undefined when it does not. Throws
+ * where the language does.
  */
 function performBeyond(machine: Machine, thread: number, kind: number): { value: unknown } | undefined {
   const view = pending.view[thread] as View
@@ -78,14 +76,14 @@ function performBeyond(machine: Machine, thread: number, kind: number): { value:
   const end = (Math.trunc(Number(pending.index[thread])) || 0) + size
   if (end <= currentLength(view, data ? 'byteLength' : 'length')) return undefined
   if (kind === PLAIN_READ) return { value: undefined }
-  // Whether it writes must not depend on the length: see `Memory.mixed`.
+  // Whether the access writes must not depend on the length: see `Memory.mixed`.
   machine.flags = WRITES
   if (kind === PLAIN_WRITE) return { value: pending.a[thread] }
   if (kind === LOAD || kind === DATAVIEW_READ) machine.flags = 0
   throw new RangeError(data ? 'Offset is outside the bounds of the DataView' : 'Invalid atomic access index')
 }
 
-/** The access once more, in a replay: as `perform`, with `machine.flags` and `wrote`. */
+/** Performs an access again, in a replay. Sets `machine.flags` and `wrote` as `perform` does. */
 export function accessAgain(machine: Machine, thread: number, kind: number, at: number): unknown {
   machine.flags = 0
   machine.wrote = 0
@@ -114,7 +112,7 @@ function access(machine: Machine, thread: number, kind: number, at: number): unk
     if (typeof b === typeof old) view[index] = b
     else return native.compareExchange(view, index, a, b)
   } else if (typeof a !== typeof old || (typeof a === 'number' && !Number.isSafeInteger(a))) {
-    result = accessOdd(view, index, kind, a)
+    result = accessConverted(view, index, kind, a)
   } else {
     switch (kind) {
       case PLAIN_WRITE:
@@ -150,8 +148,8 @@ function access(machine: Machine, thread: number, kind: number, at: number): unk
   return result
 }
 
-/** Values that are not integers of the view's own type: the language's own conversions and errors. */
-function accessOdd(view: View, index: number, kind: number, a: unknown): unknown {
+/** For values that are not integers of the view's type: uses the conversions and errors of the language. */
+function accessConverted(view: View, index: number, kind: number, a: unknown): unknown {
   if (kind === PLAIN_WRITE) {
     view[index] = a as Numeric
     return a
@@ -159,10 +157,10 @@ function accessOdd(view: View, index: number, kind: number, a: unknown): unknown
   return native[KIND_NAMES[kind]](view, index, a)
 }
 
-/** As it is outside of checks. */
+/** The original constructor, without guards. */
 const Words = Int32Array
 
-/** A value as this view would hold it. */
+/** The value after conversion to the element type of this view. */
 function inView(view: View, value: unknown): unknown {
   if (typeof value === 'number' && (value | 0) === value && (view as unknown) instanceof Words) return value
   const scratch = new typedArrays[kindOf(view)!]!(1) as View
@@ -209,7 +207,7 @@ function performOther(machine: Machine, thread: number, kind: number, at: number
     case LOCK: {
       const mutex = pending.view[thread] as CheckedMutex
       mutex.owner = thread
-      changes(thread)
+      noteChange(thread)
       machine.flags = WRITES_SECOND
       for (let other = 0; other < machine.threads; other++) {
         if (other !== thread && standsAt(machine, other, mutex)) machine.setEnabled(other, BLOCKED)
@@ -220,7 +218,7 @@ function performOther(machine: Machine, thread: number, kind: number, at: number
       const mutex = pending.view[thread] as CheckedMutex
       if (mutex.owner !== thread) throw new Error('a thread unlocked a mutex that it does not hold')
       mutex.owner = -1
-      changes(thread)
+      noteChange(thread)
       machine.flags = WRITES_SECOND
       for (let other = 0; other < machine.threads; other++) {
         if (standsAt(machine, other, mutex)) machine.setEnabled(other, RUNNABLE)
@@ -242,7 +240,7 @@ function performOther(machine: Machine, thread: number, kind: number, at: number
         if (kind === FREE) freed.set(cell, at)
         else freed.delete(cell)
       }
-      changes(thread)
+      noteChange(thread)
       machine.flags = WRITES
       return undefined
     }
@@ -304,7 +302,7 @@ function performWait(machine: Machine, thread: number, kind: number, at: number)
   machine.waiters.join(sleeper)
   machine.flags |= WRITES_SECOND
   if (asynchronous) {
-    changes(thread)
+    noteChange(thread)
     return { async: true, value: new CheckedPromise(sleeper) }
   }
   machine.sleepers[thread] = sleeper
@@ -314,7 +312,7 @@ function performWait(machine: Machine, thread: number, kind: number, at: number)
     machine.to[thread] = cell + 1
   } else if (finite) {
     pending.kind[thread] = RESUME
-    machine.place(thread, 0, 0)
+    machine.setRange(thread, 0, 0)
     machine.from2[thread] = cell
     machine.to2[thread] = cell + 1
   } else {
@@ -323,7 +321,7 @@ function performWait(machine: Machine, thread: number, kind: number, at: number)
   return SLEEPS
 }
 
-/** It did not join the list after all. Which list it would have joined stays in the log: see `Optimal`. */
+/** The wait did not join the list. The log keeps the list that it would have joined: see `Optimal`. */
 function joinNoList(machine: Machine, at: number): void {
   if ((machine.flags & MIXED) !== 0) machine.flags |= WRITES_SECOND
   else machine.log.to2[at] = 0
@@ -345,7 +343,7 @@ function performNotify(machine: Machine, thread: number, at: number): unknown {
   }
   if (woken > 0) {
     machine.flags = WRITES_SECOND | WOKE
-    changes(thread)
+    noteChange(thread)
   }
   return woken
 }
@@ -355,7 +353,7 @@ function performResume(machine: Machine, thread: number, at: number): unknown {
   machine.log.before[at] = machine.waiters.count(sleeper.cell)
   machine.log.expected[at] = sleeper.wokenAt
   if (sleeper.state === 'woken') {
-    changes(thread)
+    noteChange(thread)
     return 'ok'
   }
   if (sleeper.state === 'timed-out') return 'timed-out'

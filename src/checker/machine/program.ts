@@ -2,31 +2,28 @@ import { type Twin, twinOf } from '../../coroutine/core/coroutine.ts'
 import type { Always } from '../spec/always.ts'
 import { CheckError } from '../errors.ts'
 
-/**
- * A thread of a check: an ordinary function, instrumented, or a generator function in the instrumented shape.
- */
+/** A thread of a check: an instrumented function, or a generator function in the instrumented form. */
 export type Body = (() => unknown) | (() => Generator<number, unknown, unknown>)
 
 /** What the set-up of a check returns. */
 export interface Program {
-  /** The bodies of the virtual threads; as an object, its keys name them. */
+  /** The bodies of the virtual threads. The keys of an object are their names. */
   readonly threads: readonly Body[] | Readonly<Record<string, Body>>
   /**
-   * Runs, plainly, when all threads have ended: throws if the outcome is wrong. What it returns names the
+   * Runs without steps when all threads have ended; it throws if the outcome is wrong. Its result names the
    * outcome.
    */
   readonly final?: (outcome: Outcome) => unknown
   /** With crash points: a thread that starts when another has died. */
   readonly recover?: (dead: number) => unknown
-  /** What must be true at every step. */
+  /** A condition that must hold at every step. */
   readonly always?: Always
 }
 
-/** What the final assertion may ask. */
+/** The argument of the final assertion. */
 export interface Outcome {
-  /** Which threads died. */
   readonly crashed: readonly number[]
-  /** What each thread returned. */
+  /** The result of each thread. */
   readonly results: readonly unknown[]
 }
 
@@ -34,7 +31,7 @@ export type Setup = () => Program
 
 const parts: ReadonlySet<string> = new Set(['threads', 'final', 'recover', 'always'])
 
-/** The bodies of its threads. Throws a CheckError that says what is wrong with it. */
+/** The bodies of the threads of a program. Throws a CheckError when the program is invalid. */
 export function bodiesOf(program: Program): readonly Body[] {
   if (typeof program !== 'object' || program === null || typeof program.threads !== 'object') {
     throw new CheckError(
@@ -52,7 +49,7 @@ export function bodiesOf(program: Program): readonly Body[] {
   return Array.isArray(program.threads) ? program.threads : Object.values(program.threads)
 }
 
-/** A name for each thread, no two the same. */
+/** A unique name for each thread. */
 export function namesOf(program: Program): string[] {
   const given = Array.isArray(program.threads)
     ? program.threads.map((body: Body, t: number) => body.name || `thread ${t}`)
@@ -72,12 +69,12 @@ export function resumable(body: Body, thread: number, name: string | undefined):
   return formOf(body) ?? refuse(`threads[${thread}]`, name ?? body.name)
 }
 
-/** The same of what runs when a thread has died. */
+/** The same for the recovery function, which runs when a thread has died. */
 export function resumableRecovery(recover: NonNullable<Program['recover']>): Twin {
   return formOf(recover) ?? refuse('recover', 'recovery')
 }
 
-/** The same of the final assertion, where it is a thread that begins when all others have ended. */
+/** The same for the final assertion, where it is a thread that begins when all others have ended. */
 export function resumableFinal(final: NonNullable<Program['final']>): Twin {
   return formOf(final) ?? refuse('final', 'the final assertion')
 }

@@ -1,6 +1,6 @@
 import { CheckError } from '../errors.ts'
 
-/** Which threads die, and before which of their steps. */
+/** A thread that dies, and the step before which it dies. */
 export interface Crash {
   readonly thread: number
   readonly step: number
@@ -12,8 +12,8 @@ export interface Schedule {
 }
 
 /**
- * A schedule as a short string: the threads in the order of their steps, runs counted: `0x3.1.0x2` is 0 0 0 1
- * 0 0. Deaths stand in front: `0!5/` means that thread 0 dies before its step 5.
+ * A schedule as a short string: the threads in the order of their steps, with a count for each run:
+ * `0x3.1.0x2` is 0 0 0 1 0 0. Deaths come first: `0!5/` means that thread 0 dies before its step 5.
  */
 export function formatSchedule({ threads, crashes }: Schedule): string {
   const parts: string[] = []

@@ -3,7 +3,7 @@ import { messageOf } from '../report/failure.ts'
 import type { Guards } from './guards.ts'
 import type { Program, Setup } from './program.ts'
 
-/** Runs a set-up while the guards are in place. Throws a CheckError when it throws, or is not synchronous. */
+/** Runs a set-up under the guards. Throws a CheckError when it throws, or is not synchronous. */
 export function runSetup(guards: Guards, setup: Setup): Program {
   guards.inSetup = true
   try {
@@ -11,7 +11,7 @@ export function runSetup(guards: Guards, setup: Setup): Program {
     if (typeof program?.then === 'function') {
       throw new CheckError(
         'ERR_CHECK_SETUP',
-        'the set-up returned a promise; it must be synchronous: prepare what needs awaiting outside of it',
+        'the set-up returned a promise; it must be synchronous: await outside the set-up',
       )
     }
     return program
@@ -19,7 +19,7 @@ export function runSetup(guards: Guards, setup: Setup): Program {
     if (error instanceof CheckError) throw error
     throw new CheckError(
       'ERR_CHECK_SETUP',
-      `the set-up of the check threw: ${messageOf(error)}. It runs before every execution and must succeed each time; what may fail belongs into a thread body or the final assertion`,
+      `the set-up of the check threw: ${messageOf(error)}. It runs before every execution and must succeed each time; move code that may fail into a thread body or the final assertion`,
       { cause: error },
     )
   } finally {

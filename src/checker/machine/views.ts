@@ -4,19 +4,19 @@ import { pending } from './pending.ts'
 import { refuse } from '../instrument/refusal.ts'
 
 /**
- * What a check is handed in the place of shared memory: a proxy of each buffer, and of each view of it. The
- * language reaches memory through a view only, and there are two ways: by a property of an object, which is a
- * trap of the proxy; or by what is inside a typed array, which a proxy does not have. So what the compiler
- * did not see, whatever it is, ends here or in a TypeError, and no read and no write is without a step.
+ * A check gets proxies instead of shared memory: one for each buffer, and one for each view of it. The
+ * language reaches memory only through a view, in two ways: by a property, which is a trap of the proxy, or
+ * by the internal slots of a typed array, which a proxy does not have. So an access in code that the compiler
+ * did not instrument reaches a trap or throws a TypeError. No read or write happens without a step.
  *
- *   in a thread            elements are refused, with the place; what takes steps is modelled, by twins (models.ts)
- *   outside of the threads everything goes to what stands behind: set-ups and final assertions run plainly
+ *   in a thread          elements are refused, with the site; methods that take steps are modelled (models.ts)
+ *   outside the threads  all accesses go to the real object: set-ups and final assertions run without steps
  */
 export interface SharedStretch {
-  /** As long as it can become. */
+  /** A buffer of the maximum length. */
   readonly buffer: SharedArrayBuffer
   readonly growable: boolean
-  /** Bytes, now. */
+  /** The current length in bytes. */
   length: number
   proxy: SharedArrayBuffer | undefined
 }
@@ -26,14 +26,17 @@ type TypedArrayLike = Int32Array & Record<string, unknown>
 
 const { reals } = pending
 const key = Symbol.for('heddle.checker.views')
-interface Books {
-  /** The stretch of a real buffer that the check made. */
+interface ViewTables {
+  /** The stretch of each real buffer that the check made. */
   readonly stretches: WeakMap<object, SharedStretch>
-  /** Real views whose length is that of their buffer. */
+  /** Real views that grow with their buffer. */
   readonly tracking: WeakMap<object, SharedStretch>
 }
-const holder = globalThis as unknown as Record<symbol, Books | undefined>
-const { stretches, tracking }: Books = (holder[key] ??= { stretches: new WeakMap(), tracking: new WeakMap() })
+const holder = globalThis as unknown as Record<symbol, ViewTables | undefined>
+const { stretches, tracking }: ViewTables = (holder[key] ??= {
+  stretches: new WeakMap(),
+  tracking: new WeakMap(),
+})
 
 const Typed = Object.getPrototypeOf(Int8Array) as { prototype: object }
 const getterOf = (owner: object, name: PropertyKey): Callable =>
@@ -61,12 +64,12 @@ const Buffers = SharedArrayBuffer
 const Data = DataView
 export const typedArrays: Readonly<Record<string, new (...args: any[]) => any>> = natives
 
-/** The name of a typed array's kind; undefined for anything else. */
+/** The name of a typed array's type; undefined for any other value. */
 export function kindOf(view: unknown): string | undefined {
   return Reflect.apply(tagOf, view, []) as string | undefined
 }
 
-/** The stretch whose length a real view follows, or whose buffer this is and can grow. */
+/** The stretch whose length this real view follows, or whose buffer this is and can grow. */
 export function growing(real: object): SharedStretch | undefined {
   const found = tracking.get(real)
   if (found !== undefined) return found
@@ -74,7 +77,7 @@ export function growing(real: object): SharedStretch | undefined {
   return stretch?.growable === true ? stretch : undefined
 }
 
-/** How many elements a real view has now; of a buffer, how many bytes. */
+/** The current number of elements of a real view; for a buffer, of bytes. */
 export function currentLength(real: any, property: 'length' | 'byteLength'): number {
   const stretch = growing(real)
   if (stretch === undefined) return real[property]
@@ -85,7 +88,7 @@ export function currentLength(real: any, property: 'length' | 'byteLength'): num
   return property === 'length' ? elements : elements * real.BYTES_PER_ELEMENT
 }
 
-/** What stands behind, as plain code may use it: a view that grows, as long as it is now. */
+/** The real object, for plain code. For a view that grows: a view of the current length. */
 export function plainOf(x: unknown): any {
   if ((typeof x !== 'object' && typeof x !== 'function') || x === null) return x
   const real = reals.get(x) as TypedArrayLike | undefined
@@ -97,7 +100,6 @@ export function plainOf(x: unknown): any {
     : new natives[kind]!(real.buffer, real.byteOffset, currentLength(real, 'length'))
 }
 
-/** The proxy of a buffer that the check made. */
 export function bufferProxy(stretch: SharedStretch): SharedArrayBuffer {
   if (stretch.proxy !== undefined) return stretch.proxy
   stretches.set(stretch.buffer, stretch)
@@ -107,19 +109,18 @@ export function bufferProxy(stretch: SharedStretch): SharedArrayBuffer {
   return proxy
 }
 
-/** The stretch behind what a constructor of views was given, if it is a buffer of the check. */
+/** The stretch of a buffer of the check that was passed to a constructor of views. */
 export function stretchBehind(x: unknown): SharedStretch | undefined {
   if (typeof x !== 'object' || x === null) return undefined
   const real = reals.get(x)
   return real === undefined ? undefined : stretches.get(real)
 }
 
-/** True for what stands for shared memory: a view or a buffer. */
+/** Whether x is the proxy of a view or a buffer. */
 export function isGuarded(x: unknown): x is object {
   return typeof x === 'object' && x !== null && reals.has(x)
 }
 
-/** The proxy of a real view. */
 export function viewProxy<T extends ArrayBufferView>(real: T, grows: boolean): T {
   if (grows) tracking.set(real, stretches.get(real.buffer)!)
   const proxy = new Proxy(real, viewTraps) as T
@@ -127,7 +128,10 @@ export function viewProxy<T extends ArrayBufferView>(real: T, grows: boolean): T
   return proxy
 }
 
-/** A view or a buffer of shared memory that plain code has come by, in its proxy; anything else is itself. */
+/**
+ * The proxy of a real view or buffer of shared memory that plain code got; any other value is returned as it
+ * is.
+ */
 export function proxied(x: any): any {
   if (typeof x !== 'object' || x === null) return x
   const stretch = stretches.get(x)
@@ -136,7 +140,7 @@ export function proxied(x: any): any {
   return stretches.has(x.buffer) ? viewProxy(x, false) : x
 }
 
-/** True for a key that names an element, there or not. */
+/** Whether a key names an element, existing or not. */
 function isElement(name: PropertyKey): boolean {
   if (typeof name !== 'string') return false
   const first = name.charCodeAt(0)
@@ -160,7 +164,7 @@ function described(view: object): string {
   return kindOf(view) === undefined ? 'a DataView' : `an ${kindOf(view)}`
 }
 
-/** Accessors of the language, which work on what is inside. */
+/** Accessors of the language that read internal slots. */
 const inside: ReadonlySet<PropertyKey> = new Set<PropertyKey>([
   'length',
   'byteLength',
@@ -230,24 +234,24 @@ const bufferTraps: ProxyHandler<any> = {
   },
 }
 
-/** Methods of the language that touch no element. */
+/** Methods of the language that access no element. */
 const harmless: ReadonlySet<string> = new Set(['subarray'])
 
 const methods = new Map<unknown, Callable>()
-/** On the methods that stand for those of the language. */
+/** Marks the methods that replace those of the language. */
 export const nativeMark: unique symbol = Symbol.for('heddle.checker.native') as never
 
-/** True for a method of a view or a buffer that is the language's own. */
+/** Whether a method of a view or a buffer is the language's own. */
 export function isNativeMethod(fn: unknown): boolean {
   return methods.has(fn)
 }
 
-/** A method of the language, as one of a proxy: plain code calls it on what stands behind. */
+/** The form of a built-in method on a proxy: plain code calls it on the real object. */
 function method(value: unknown): unknown {
   return methods.get(value) ?? value
 }
 
-/** Gives every method of these prototypes its form for proxies, and `twinOf` for threads. */
+/** Gives each method of these prototypes its form for proxies, and for threads a twin by `twinOf`. */
 export function guardMethods(
   owner: object,
   prefix: string,
@@ -275,7 +279,7 @@ export function guardMethods(
   }
 }
 
-/** `grow` outside of the threads. */
+/** `grow` outside the threads. */
 function growPlainly(stretch: SharedStretch, length: unknown): void {
   checkGrowth(stretch, length)
   stretch.length = Math.trunc(Number(length)) || 0

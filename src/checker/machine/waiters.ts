@@ -1,11 +1,11 @@
 import { CheckError } from '../errors.ts'
 
 /**
- * Who sleeps in `Atomics.wait`, or waits for the promise of `Atomics.waitAsync`, by address, first come first
- * woken.
+ * The sleepers in `Atomics.wait` and the waiters for the promise of `Atomics.waitAsync`, by address, in FIFO
+ * order.
  */
 export interface Sleeper {
-  /** The thread that sleeps; for waitAsync the one that made the promise. */
+  /** The sleeping thread; for waitAsync the thread that created the promise. */
   readonly thread: number
   /** The cell of the waiter list. */
   readonly cell: number
@@ -33,7 +33,7 @@ export class WaiterLists {
   leave(sleeper: Sleeper): void {
     const list = this.lists.get(sleeper.cell)
     const at = list?.indexOf(sleeper) ?? -1
-    if (list === undefined || at < 0) throw new Error('a sleeper that leaves is on its list')
+    if (list === undefined || at < 0) throw new Error('the sleeper is not on its waiter list')
     list.splice(at, 1)
   }
 
@@ -47,7 +47,7 @@ export class WaiterLists {
   }
 }
 
-/** What `Atomics.waitAsync` gives as its promise inside a check: only `await` can take its value. */
+/** The promise that `Atomics.waitAsync` returns inside a check: only `await` can take its value. */
 export class CheckedPromise {
   readonly sleeper: Sleeper
 
@@ -55,12 +55,12 @@ export class CheckedPromise {
     this.sleeper = sleeper
   }
 
-  /** Callbacks would run where the explorer cannot see them. */
+  /** Callbacks would run where the explorer does not see them. */
   // oxlint-disable-next-line unicorn/no-thenable
   then(): never {
     throw new CheckError(
       'ERR_CHECK_PROMISE',
-      'inside a check the promise of Atomics.waitAsync can only be awaited; make what `then` would run a thread of its own that awaits it',
+      'inside a check the promise of Atomics.waitAsync can only be awaited; move the callback of `then` into a separate thread that awaits the promise',
     )
   }
 }

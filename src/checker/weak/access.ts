@@ -19,19 +19,21 @@ import { pending, siteName } from '../machine/pending.ts'
 import { kindOf, typedArrays } from '../machine/views.ts'
 import { type Access, sameBytes } from './event.ts'
 
-/** What a thread wants to do next: an access; or the result of something that turned out to be none. */
+/**
+ * The next action of a thread: an access, or the result of an operation that turned out not to be an access.
+ */
 export type Next = { readonly access: Access } | { readonly immediate: Immediate }
 
 /**
- * Reads the operation that a thread has just yielded. Throws a CheckError for what the model of this search
- * does not have.
+ * Reads the operation that a thread has just yielded. Throws a CheckError for an operation that the weak
+ * memory model of this search does not support.
  */
 export function nextOf(machine: Machine, thread: number): Next {
   const kind = pending.kind[thread]
   const isAccess = kind <= COMPARE_EXCHANGE || kind === DATAVIEW_READ || kind === DATAVIEW_WRITE
   if (!isAccess && kind !== PAUSE && kind !== AWAIT) refuse(thread, KIND_NAMES[kind])
   if (pending.grows) refuse(thread, 'a buffer that can grow')
-  // Its clock would order what the program leaves unordered.
+  // The clock of the history would order events that the program leaves unordered.
   if (pending.clocks.has(pending.view[thread] as object)) refuse(thread, 'a call that a History writes down')
   const immediate = place(machine, thread)
   if (immediate !== undefined) return { immediate }
@@ -39,7 +41,7 @@ export function nextOf(machine: Machine, thread: number): Next {
   try {
     return { access: accessOf(machine, thread, kind) }
   } catch (error) {
-    // A conversion of the language failed, before memory was touched.
+    // A conversion of the language threw before the operation touched memory.
     return { immediate: { value: error, failed: true } }
   }
 }
@@ -49,7 +51,7 @@ function place(machine: Machine, thread: number): Immediate | undefined {
     try {
       return locate(machine, thread)
     } catch (error) {
-      // Ranges that overlap in part make no difference here: every byte is a cell.
+      // Partly overlapping ranges make no difference here: each byte is a cell.
       if (!(error instanceof BeginAgain)) throw error
     }
   }
@@ -89,7 +91,7 @@ function isWhole(type: string, atomic: boolean): boolean {
   return type.startsWith('Big') ? atomic : /^(?:Int|Uint)\d+Array$/.test(type)
 }
 
-/** Memory beside the shared one, where single operations are done. */
+/** Private memory in which single operations are computed. */
 const scratch = new ArrayBuffer(8)
 const scratchBytes = new Uint8Array(scratch)
 const scratchData = new DataView(scratch)

@@ -4,28 +4,30 @@
  *
  *   [1] happens-before is a strict partial order
  *   [2] no read takes a byte from a write that it happens before
- *   [3] no read takes a byte from a write that another one hides: W happens before V, V before the read
- *   [4] a read that does not tear takes its bytes from at most one write, of those that do not tear and have its range
- *   [5] there is a total order of all events, the memory order, that contains happens-before, and in which between a write W and a read R
- *       that takes bytes from it there is no atomic write V with
+ *   [3] no read takes a byte from a write W that is hidden: W happens before another write V of the byte, and
+ *       V before the read
+ *   [4] a read that does not tear takes its bytes from at most one write of its range that does not tear
+ *   [5] there is a memory order: a total order of all events that contains happens-before. Between a write W
+ *       and a read R that takes bytes from W, it has no atomic write V with
  *         (a) W synchronizes with R, and V has the range of R; or
  *         (b) W and V happen before R, W is atomic, and V has the range of W; or
  *         (c) W happens before R and V, R is atomic, and V has the range of R
  *
- * An execution that is cut off somewhere is judged as far as it goes: whatever is wrong in it stays wrong in
- * all that begin like it.
+ * An execution may be incomplete. The axioms are checked as far as it goes: a violation in it remains a
+ * violation in each longer execution.
  */
 import { covers, keyOf, sameRange, SETUP, type WeakEvent } from './event.ts'
 import { Order } from './order.ts'
 
-/** A valid execution: what happens before what, and a memory order. */
+/** A valid execution: its happens-before and one memory order. */
 export interface Valid {
   readonly happens: Order
   readonly memory: Order
 }
 
 /**
- * Of V, W and R in [5]: V before W, or R before V. `write` is -1 for the set-up, which is before everything.
+ * A constraint on V, W and R of [5]: V comes before W, or R comes before V. `write` is -1 for the set-up,
+ * which comes first.
  */
 interface Choice {
   readonly write: number
@@ -34,9 +36,9 @@ interface Choice {
 }
 
 /**
- * Undefined when the events break an axiom. `joiner`: a thread that begins when all others have ended, or -1.
- * A source that is not among the events has not happened yet. `ordered`: pairs that the memory order must
- * have.
+ * Returns undefined when the events break an axiom. `joiner`: a thread that begins when all others have
+ * ended, or -1. A source that is not among the events has not happened yet. `ordered`: pairs that the memory
+ * order must contain.
  */
 export function validate(
   events: readonly WeakEvent[],
@@ -57,7 +59,7 @@ export function positionsOf(events: readonly WeakEvent[]): Map<number, number> {
   return positions
 }
 
-/** Both atomic, on the same range. */
+/** Both events are atomic and have the same range. */
 function synchronizes(write: WeakEvent, read: WeakEvent): boolean {
   return write.access.atomic && read.access.atomic && sameRange(write.access, read.access)
 }
@@ -119,7 +121,7 @@ function tearFree(events: readonly WeakEvent[], positions: ReadonlyMap<number, n
   })
 }
 
-/** Whether at most one of the sources is `alike`; the set-up is, beside others that are. */
+/** Whether at most one of the sources is `alike`; the set-up always is. */
 export function atMostOne(sources: readonly number[], alike: (source: number) => boolean): boolean {
   const found = new Set(sources.filter(source => source !== SETUP && alike(source)))
   return found.size === 0 || (found.size === 1 && !sources.includes(SETUP))
@@ -153,7 +155,7 @@ function isKeptOut(events: readonly WeakEvent[], happens: Order, w: number, v: n
   const read = events[r]
   if (between.wrote === undefined || !between.access.atomic) return false
   const likeRead = sameRange(between.access, read.access)
-  // The set-up happens before everything, and what (b) would say of it [3] says.
+  // The set-up happens before all events, so [3] already excludes case (b).
   if (w === SETUP) return read.access.atomic && likeRead
   const write = events[w]
   if (likeRead && synchronizes(write, read)) return true
@@ -162,7 +164,7 @@ function isKeptOut(events: readonly WeakEvent[], happens: Order, w: number, v: n
   return happens.has(w, v) && read.access.atomic && likeRead
 }
 
-/** An order that contains this one and decides every choice; undefined when there is none. */
+/** An order that contains this one and fulfils every choice; undefined when there is none. */
 function decide(order: Order, choices: readonly Choice[]): Order | undefined {
   let open = choices
   for (let known = -1; known !== open.length; ) {

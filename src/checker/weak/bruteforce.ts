@@ -1,7 +1,7 @@
 /**
- * The memory model once more, for tests, in the words of ECMA-262 and without any thought of speed: every
- * list of bytes for every read, every reads-bytes-from, every total order. It shares nothing with the search
- * but the axioms' clause of the specification.
+ * A second implementation of the memory model, for tests. It follows the text of ECMA-262 and ignores speed:
+ * it tries all bytes for each read, all reads-bytes-from relations and all total orders. It shares no code
+ * with the search.
  */
 import { permutations } from './permutations.ts'
 
@@ -29,17 +29,17 @@ interface Event {
 
 const DOMAIN = [0, 1, 2, 3]
 
-/** What a thread's register becomes by what a read found. */
+/** The new value of a thread's register after a read found these bytes. */
 export function fold(register: number, found: readonly number[]): number {
   return (found.reduce((sum, byte, i) => sum + byte * (i + 1), register * 2) & 3) >>> 0
 }
 
-/** The bytes of a value: the same digit in each, so that a torn one is told from others. */
+/** The bytes of a value: each has the same digit, so that a torn value can be recognized. */
 export function bytesOf(value: number, size: number): number[] {
   return Array.from({ length: size }, () => value & 3)
 }
 
-/** All ways in which a thread can run, its reads finding whatever they like. */
+/** All possible runs of a thread: each of its reads may find any bytes. */
 function runsOf(thread: number, operations: readonly Operation[]): { events: Event[]; log: string }[] {
   let runs: { events: Event[]; register: number; log: string }[] = [{ events: [], register: 0, log: '' }]
   operations.forEach((op, po) => {
@@ -82,16 +82,16 @@ interface Execution {
   readonly outcome: string
 }
 
-/** A read of a byte, or a compare-exchange, that a loop repeats until it finds something, or nothing. */
+/** A loop that repeats a one-byte read until it finds a value, or a compare-exchange until it finds zero. */
 export interface Spin {
   readonly thread: number
   readonly at: number
 }
 
 /**
- * The outcomes that the model allows: what the reads of each thread found. The last thread begins when the
- * others have ended. Of a loop that waits only the last turn is looked at; or it never ends, and of its
- * thread nothing more comes.
+ * The outcomes that the model allows: the bytes that the reads of each thread found. The last thread begins
+ * when the others have ended. Of a loop that waits, only the last turn is modelled; or the loop never ends,
+ * and its thread has no further events.
  */
 export function bruteForce(threads: readonly (readonly Operation[])[], spin?: Spin): string[] {
   if (spin === undefined) return outcomesOf(validOf(threads), [])
@@ -104,7 +104,7 @@ export function bruteForce(threads: readonly (readonly Operation[])[], spin?: Sp
   return outcomesOf(validOf(threads).filter(leaves), validOf([...endless.slice(0, -1), []]))
 }
 
-/** The outcomes of the first, if their values have a ground in either. */
+/** The outcomes of `valid`, where the values are grounded by executions of either list. */
 function outcomesOf(valid: readonly Execution[], others: readonly Execution[]): string[] {
   const kept = new Set(grounded([...valid, ...others]))
   return [...new Set(valid.filter(execution => kept.has(execution)).map(({ outcome }) => outcome))].sort()
@@ -158,7 +158,7 @@ function isValid(
   for (let k = 0; k < n; k++)
     for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) hbm[i]![j] ||= hbm[i]![k]! && hbm[k]![j]!
   if (hbm.some((row, i) => row[i])) return false
-  // The set-up happens before everything.
+  // The set-up happens before all events.
   const hb = (a: Event | undefined, b: Event | undefined): boolean =>
     a === undefined ? b !== undefined : b !== undefined && hbm[events.indexOf(a)]![events.indexOf(b)]!
   for (const [r, ws] of rbf) {
@@ -192,8 +192,8 @@ function isValid(
 }
 
 /**
- * Those whose values have a ground: without what reads take of writes that a grounded execution has, nothing
- * waits for itself.
+ * The executions whose values are grounded. Leave out the reads from writes that a grounded execution has: in
+ * the remaining relation no event depends on itself.
  */
 function grounded(valid: readonly Execution[]): Execution[] {
   const pair = ({ id, writes }: Event): string => `${id} ${writes?.join()}`

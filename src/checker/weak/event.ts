@@ -1,4 +1,4 @@
-/** One access to shared memory, as the language's memory model sees it. */
+/** One access to shared memory, in the terms of the language's memory model. */
 export interface Access {
   /** The kind of operation: see operations.ts. */
   readonly kind: number
@@ -14,29 +14,28 @@ export interface Access {
   readonly address: number
   readonly size: number
   /**
-   * What the operation gives to the thread, and the bytes that it writes, when it finds these bytes
+   * The result that the thread gets, and the bytes that the operation writes, when it finds these bytes
    * (undefined where it reads none).
    */
   apply(found: Uint8Array | undefined): { readonly value: unknown; readonly wrote: Uint8Array | undefined }
 }
 
-/** The set-up, as a write: of all memory, before everything. */
+/** The set-up as a write: it writes all memory, before all events. */
 export const SETUP = -1
 
-/** An access that was performed in an execution. */
 export interface WeakEvent {
   readonly thread: number
   /** How many events of its thread come before it. */
   readonly at: number
   readonly access: Access
-  /** Byte by byte, the write that it takes the byte from: a key, or SETUP. */
+  /** For each byte, the write that the byte comes from: a key, or SETUP. */
   readonly sources: readonly number[] | undefined
   readonly found: Uint8Array | undefined
   readonly wrote: Uint8Array | undefined
   readonly value: unknown
 }
 
-/** The name of an event in every execution: which event of which thread it is. */
+/** The identity of an event in all executions: its thread and its position there. */
 export function keyOf(thread: number, at: number): number {
   return thread * EVENTS_MAX + at
 }

@@ -2,39 +2,40 @@
  * All executions of a program that the memory model allows.
  *
  * An execution is a graph: the accesses of each thread in their order, and for each byte that is read the
- * write that it comes from. It does not matter in which order a graph is drawn, so it is drawn in one order
- * only:
- *   - what reads nothing is drawn at once;
- *   - the first thread that stands before a read answers it, from the writes that are there, one branch for each answer; or it
- *     passes, and must then take a byte from a write that is drawn later. It is asked again when there is one.
+ * write that it comes from. The order in which a graph is built does not matter, so each graph is built in
+ * one order only:
+ *   - an access that reads nothing is added immediately;
+ *   - the first thread whose next access is a read answers it from the existing writes, with one branch
+ *     for each answer. Or the thread passes: then it must take a byte from a write that is added later. The
+ *     search returns to it when there is such a write.
  *
- * So every graph is drawn once in which no read waits for itself, by way of the order of its thread and of
- * what reads take. The model also allows graphs with such a circle:
+ * This builds each graph once in which no read depends on itself, through program order and the sources of
+ * reads. The model also allows graphs with such a cycle:
  *
  *     one            two
  *     ---            ---
  *     r = x   (A)    s = y   (C)          x = y = 1 is allowed: (A) takes (D), (C) takes (B)
  *     y = 1   (B)    x = 1   (D)
  *
- * The rules do not say where the values of a circle come from: by them alone `y = r` and `x = s` could give
- * any number to each other. Here a value needs a ground: when all threads have passed, one of them may take a
- * byte from a write that is only promised, and what can be promised is a write that some execution has, which
- * was found before. Executions are looked for again until no write is new.
+ * The rules do not say where the values of a cycle come from: with them alone `y = r` and `x = s` could give
+ * any number to each other. Here a value needs a ground. When all threads have passed, one of them may take a
+ * byte from a promised write. Only a write of an execution that was found before can be promised. The search
+ * is repeated until it finds no new write.
  */
 import { validate } from './axioms.ts'
 import { keyOf, sameBytes, sameRange, type WeakEvent } from './event.ts'
 import { type Answer, answersTo, type Write, writeOf } from './sources.ts'
 import type { ThreadNode, Threads } from './threads.ts'
 
-/** What a search of executions found in one place. */
+/** A result of the search. */
 export type Found =
   /** All threads have ended, and no axiom is broken. */
   | { readonly kind: 'whole'; readonly events: readonly WeakEvent[]; readonly ends: readonly ThreadNode[] }
-  /** The same, with threads that turn in a loop. */
+  /** The same, with threads that spin in a loop. */
   | { readonly kind: 'spins'; readonly events: readonly WeakEvent[]; readonly ends: readonly ThreadNode[] }
-  /** Something was left out. */
+  /** Part of the search was left out. */
   | { readonly kind: 'left'; readonly why: string }
-  /** Nothing: a sign of life. */
+  /** No result: lets the caller interrupt the search. */
   | { readonly kind: 'none' }
 
 export interface Limits {
@@ -50,13 +51,13 @@ export class Executions {
   private readonly initial: (address: number) => number
   private readonly events: WeakEvent[] = []
   private readonly nodes: ThreadNode[] = []
-  /** How many events there were when a thread passed; -1 when it has not. */
+  /** The number of events when a thread passed; -1 when it has not passed. */
   private readonly passed: number[] = []
   private readonly promised = new Map<number, Write>()
-  /** What may be promised. */
+  /** The writes that may be promised. */
   private grounds: readonly Write[] = []
-  /** Whether all threads have passed somewhere: only then a promise could lead further. */
-  stuck = false
+  /** Whether all threads have passed in some execution: only then can a promise lead further. */
+  allPassed = false
 
   constructor(threads: Threads, limits: Limits, initial: (address: number) => number) {
     this.threads = threads
@@ -64,10 +65,10 @@ export class Executions {
     this.initial = initial
   }
 
-  /** All executions in which every write that is promised is one of these. */
+  /** All executions in which every promised write is one of `grounds`. */
   *all(grounds: readonly Write[]): Generator<Found, void, void> {
     this.grounds = grounds
-    this.stuck = false
+    this.allPassed = false
     this.events.length = 0
     this.nodes.length = 0
     this.promised.clear()
@@ -91,7 +92,7 @@ export class Executions {
       return
     }
     if (nodes.some(({ state }) => state === 'step')) {
-      this.stuck = true
+      this.allPassed = true
       yield* this.promise()
       return
     }
@@ -101,7 +102,7 @@ export class Executions {
     yield { kind: spins ? 'spins' : 'whole', events: [...events], ends: [...nodes] }
   }
 
-  /** Whether a thread has not passed, or there is a write since that its read could take. */
+  /** Whether a thread has not passed, or a write has been added since that its read could take. */
   private hasNews(thread: number): boolean {
     const since = this.passed[thread]
     if (since < 0) return true
@@ -117,11 +118,11 @@ export class Executions {
       this.events.some((event, at) => at >= since && keyOf(event.thread, event.at) === key)
     const answers = this.answers(thread, [], since < 0 ? undefined : fresh)
     if (answers === undefined) {
-      yield { kind: 'left', why: 'a read has too many ways to be torn' }
+      yield { kind: 'left', why: 'a read can be torn in too many ways' }
       return
     }
     for (const answer of answers) yield* this.add(thread, answer)
-    // Others come first, if one of them is left that could write.
+    // Passing makes sense only if another thread is left that could write.
     if (!this.nodes.some(({ state }, other) => other !== thread && state === 'step')) return
     this.passed[thread] = this.events.length
     yield* this.draw()
@@ -147,7 +148,7 @@ export class Executions {
     )
   }
 
-  /** All threads have passed: one of them takes what is promised. */
+  /** All threads have passed: one of them takes a promised write. */
   private *promise(): Generator<Found, void, void> {
     const present = new Set(this.events.map(({ thread, at }) => keyOf(thread, at)))
     const open = this.grounds.filter(write => {
@@ -161,7 +162,7 @@ export class Executions {
       if (this.nodes[thread].state !== 'step') continue
       const answers = this.answers(thread, open, key => keys.has(key))
       if (answers === undefined) {
-        yield { kind: 'left', why: 'a read has too many ways to be torn' }
+        yield { kind: 'left', why: 'a read can be torn in too many ways' }
         return
       }
       for (const answer of answers) {
@@ -173,7 +174,7 @@ export class Executions {
     }
   }
 
-  /** Draws the next access of a thread, and everything that can come after. */
+  /** Adds the next access of a thread, and explores every continuation. */
   private *add(thread: number, answer: Answer | undefined): Generator<Found, void, void> {
     const { events, nodes } = this
     if (events.length >= this.limits.steps) {
@@ -197,7 +198,7 @@ export class Executions {
       value,
     })
     if (promise !== undefined) this.promised.delete(key)
-    // A write that no read has taken can come last in the memory order: it breaks nothing.
+    // A write that no read takes can come last in the memory order, so it breaks no axiom.
     const mayBreak = access.reads || promise !== undefined
     if (!mayBreak || validate(events, -1) !== undefined) {
       nodes[thread] = this.threads.child(node, answer?.found)
@@ -205,7 +206,7 @@ export class Executions {
       if (nodes[thread].state === 'rests') {
         yield {
           kind: 'left',
-          why: 'a thread turned too often in a row in a loop that only reads, and changes something of its own: raise `turns` if the loop ends by itself, or let a turn change nothing',
+          why: 'a thread turned too often in a row in a loop that only reads shared memory and changes private state: raise `turns` if the loop ends by itself, or let a turn change nothing',
         }
       } else {
         yield* this.draw()
@@ -225,7 +226,7 @@ function overlap(event: WeakEvent, access: { address: number; size: number }): b
   return other.address < access.address + access.size && access.address < other.address + other.size
 }
 
-/** Whether the event that has come is the one that was promised. */
+/** Whether the new event is the write that was promised. */
 function keeps(promise: Write, { access, wrote }: Pick<WeakEvent, 'access' | 'wrote'>): boolean {
   const { access: said } = promise
   return (
@@ -236,11 +237,11 @@ function keeps(promise: Write, { access, wrote }: Pick<WeakEvent, 'access' | 'wr
   )
 }
 
-/** The writes of executions, each with each value once. */
+/** The writes of executions; each write with each of its values is kept once. */
 export class Grounds {
   private readonly known = new Map<string, Write>()
 
-  /** Whether one of them is new. */
+  /** Returns whether one of the writes is new. */
   add(events: readonly WeakEvent[]): boolean {
     const before = this.known.size
     for (const event of events) {

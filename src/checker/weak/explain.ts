@@ -1,6 +1,6 @@
 /**
- * An execution of a weak memory, for people: its steps in a memory order, and why each read may find what it
- * finds.
+ * The explanation of an execution in weak memory: its steps in a memory order, and the reason why the model
+ * allows each read to find its value.
  */
 import type { RecordedStep } from '../report/recording.ts'
 import { targetOf } from '../report/recording.ts'
@@ -12,7 +12,7 @@ import { covers, keyOf, sameRange, SETUP, type WeakEvent } from './event.ts'
 export interface Explained {
   readonly steps: readonly RecordedStep[]
   readonly detail: readonly string[]
-  /** The threads, step by step. */
+  /** The thread of each step. */
   readonly threads: readonly number[]
   readonly marked: readonly number[]
 }
@@ -36,7 +36,7 @@ export function explain(events: readonly WeakEvent[], joiner: number): Explained
   return { steps, detail, threads: line.map(({ thread }) => thread), marked }
 }
 
-/** A memory order: one in which as many reads as possible come right after the write that they take. */
+/** Chooses a memory order in which as many reads as possible follow directly the write that they take. */
 function lineUp(events: readonly WeakEvent[], { memory }: Valid): WeakEvent[] {
   const line: WeakEvent[] = []
   const left = new Set(events.keys())
@@ -52,7 +52,7 @@ function lineUp(events: readonly WeakEvent[], { memory }: Valid): WeakEvent[] {
   return line
 }
 
-/** Whether a read takes what was written last, byte by byte. */
+/** Whether each byte of a read comes from the latest write of that byte. */
 function isLatest({ access, sources }: WeakEvent, line: readonly WeakEvent[]): boolean {
   return sources?.every((source, i) => lastAt(line, access.address + i) === source) === true
 }
@@ -138,7 +138,7 @@ function stepOf(event: WeakEvent, numbers: ReadonlyMap<number, number>, marked: 
   }
 }
 
-/** What an event wrote, as an integer of its size: what a thread that gave it a number would recognize. */
+/** The value that an event wrote: the number that the thread gave, or else an integer of the event's size. */
 function written({ access, wrote, value }: WeakEvent): string {
   if (!access.reads && (typeof value === 'number' || typeof value === 'bigint'))
     return typeof value === 'bigint' ? `${value}n` : String(value)

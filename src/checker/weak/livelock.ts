@@ -1,15 +1,16 @@
-/** Whether threads that turn in a loop without effect may turn for ever. */
+/** Decides whether threads that spin without effect may spin for ever. */
 import { validate } from './axioms.ts'
 import { covers, keyOf, sameRange, type WeakEvent } from './event.ts'
 import type { ThreadNode } from './threads.ts'
 
 /**
- * True when the last turn of every thread that spins can be repeated without end. By the model no atomic
- * write has endlessly many reads of its range before it in the memory order: so the turn must be possible
- * after all of them. Of plain reads nothing is said: an engine may read once, before the loop, and then a
- * loop that reads plainly never ends.
+ * True when the last turn of each spinning thread can be repeated for ever. In the model no atomic write has
+ * infinitely many reads of its range before it in the memory order, so the turn must also be possible after
+ * all atomic writes. The model gives no such guarantee for plain reads: an engine may move a plain read out
+ * of the loop, and then the loop never ends.
  *
- * Where it cannot be repeated, the execution without that turn is explored too, and is the same but for it.
+ * A turn that cannot be repeated needs no report: the search also explores the same execution without that
+ * turn.
  */
 export function isLivelock(events: readonly WeakEvent[], nodes: readonly ThreadNode[]): boolean {
   const repeated = [...events]
@@ -28,7 +29,9 @@ export function isLivelock(events: readonly WeakEvent[], nodes: readonly ThreadN
   return validate(repeated, -1, last) !== undefined
 }
 
-/** The events of a turn once more, after it. What it wrote (what was there) it finds in its own place now. */
+/**
+ * Copies the events of a turn and places them after it. A copy finds the value that the turn itself wrote.
+ */
 function turnAgain(events: readonly WeakEvent[], thread: number, turn: number): WeakEvent[] {
   const own = events.filter(event => event.thread === thread && event.at >= turn).sort((a, b) => a.at - b.at)
   const line = [...own]

@@ -1,11 +1,8 @@
-/**
- * A strict partial order of the numbers below `size`, kept closed: what follows from two of its pairs is in
- * it too.
- */
+/** A strict partial order of the numbers less than `size`. It is kept transitively closed. */
 export class Order {
   readonly size: number
   private readonly words: number
-  /** Row i: the set of those that come after i. */
+  /** Row i: the set of the numbers that come after i. */
   private readonly after: Int32Array
 
   constructor(size: number, after?: Int32Array) {
@@ -23,7 +20,8 @@ export class Order {
   }
 
   /**
-   * Puts `first` before `second`. False, and then the order is of no use any more, when that makes a cycle.
+   * Puts `first` before `second`. Returns false when that makes a cycle; the order must not be used after
+   * that.
    */
   add(first: number, second: number): boolean {
     if (first === second || this.has(second, first)) return false

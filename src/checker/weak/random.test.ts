@@ -19,7 +19,9 @@ const numberOf = (bytes: readonly number[]): number =>
 const digitsOf = (value: number, size: number): number[] =>
   Array.from({ length: size }, (_, i) => (value >>> (8 * i)) & 255)
 
-/** What a thread of operations does, as the checker runs it: returns what its reads found. */
+/**
+ * A thread body, for the checker, that performs these operations and returns the bytes that its reads found.
+ */
 function bodyOf(
   operations: readonly Operation[],
   bytes: Uint8Array,
@@ -98,7 +100,7 @@ function randomOperation(random: Random): Operation {
   }
 }
 
-/** Two or three threads of a few operations, and what is read when they have ended. */
+/** Two or three threads of a few operations each, and a last thread that reads when they have ended. */
 function randomProgram(random: Random): Operation[][] {
   const events = 3 + random.below(2)
   const threads: Operation[][] = Array.from({ length: 2 + random.below(2) }, () => [])
@@ -109,7 +111,7 @@ function randomProgram(random: Random): Operation[][] {
   return [...threads, final]
 }
 
-test('random programs have the outcomes that a brute force by the text of the specification gives them', () => {
+test('random programs have the outcomes that the brute-force model of the specification finds', () => {
   const seed = Number(process.env['HEDDLE_SEED'] ?? 1)
   const count = process.env['HEDDLE_LONG'] === '1' ? 5000 : 250
   const random = new Random(seed)
@@ -132,12 +134,12 @@ test('random programs have the outcomes that a brute force by the text of the sp
       if (sequential.length < expected.length) note('more than interleavings')
     }
   }
-  // The programs are worth something: they have every form, and many are weaker than interleavings.
+  // The programs cover every kind of access, and many allow more outcomes than interleavings do.
   expect(forms.size).toBeGreaterThan(14)
   expect(forms.get('more than interleavings')).toBeGreaterThan(count / 10)
 })
 
-/** The outcomes of a program in which a thread may turn for ever. */
+/** The outcomes of a program in which a thread may spin for ever. */
 function outcomesOf(setup: () => Program): CheckResult {
   try {
     return check('spins', { memory: 'weak', keepGoing: true }, setup)
@@ -147,7 +149,7 @@ function outcomesOf(setup: () => Program): CheckResult {
   }
 }
 
-test('a loop that waits has the outcomes of its last turn', () => {
+test('a waiting loop has the outcomes of its last turn', () => {
   const random = new Random(2)
   let spun = 0
   let endless = 0

@@ -1,6 +1,6 @@
 /**
- * An execution once more, with all threads in one set-up, and then the final assertion: a thread that begins
- * when all have ended.
+ * Replays an execution with all threads in one set-up, then runs the final assertion as a thread that begins
+ * when all others have ended.
  */
 import type { Twin } from '../../coroutine/core/coroutine.ts'
 import { CheckError } from '../errors.ts'
@@ -20,9 +20,9 @@ export interface Ending {
 }
 
 /**
- * As `ends`, with the threads run in one order and in the other: what differs then comes from something else
- * than shared memory that they have in common, which real threads do not, and of which only these two orders
- * would be seen.
+ * Calls `ends` with the threads in order and in reverse order. A difference comes from state outside shared
+ * memory that the bodies share. Real threads do not share such state, and the search would see only two of
+ * its possible orders, so a difference is an error.
  */
 export function endsOf(
   threads: Threads,
@@ -41,8 +41,9 @@ export function endsOf(
 }
 
 /**
- * Every way in which an execution of the threads can end: what the final assertion reads is not one state of
- * memory, where writes race. Undefined for an ending that has too many ways.
+ * Every way in which an execution of the threads can end. Where writes race there is no single final state of
+ * memory, so the reads of the final assertion may have several answers. Undefined for an ending that has too
+ * many.
  */
 function* ends(
   threads: Threads,
@@ -94,7 +95,7 @@ function* ends(
         if (validate([...all, event], joiner) !== undefined) valid.push(event)
       }
       for (const [n, event] of valid.entries()) {
-        // The last way goes on where the assertion stands; for the others all is run again.
+        // The last alternative continues the current run; each of the others needs a new run.
         const isLast = n === valid.length - 1
         const other = isLast ? running : restart(found)
         threads.perform(other, event.found)
@@ -114,7 +115,7 @@ function* ends(
 
 const FINAL_EVENTS_MAX = 1000
 
-/** Runs all threads of an execution, one after the other, each with what its reads found. */
+/** Runs all threads of an execution, one after the other, each with the recorded results of its reads. */
 function again(
   threads: Threads,
   events: readonly WeakEvent[],
@@ -148,6 +149,6 @@ function differs(threads: Threads, event: WeakEvent | undefined): never {
     event === undefined ? '' : ` at ${siteName(event.access.site)}, in ${threads.names[event.thread]}`
   throw new CheckError(
     'ERR_CHECK_NONDETERMINISTIC',
-    `the same execution came out differently when the threads ran in another order${where}: with \`memory: 'weak'\` what a thread does must depend on nothing but what it reads from shared memory; let threads share nothing else, and use no clock, no randomness, no state from an execution before`,
+    `the same execution came out differently when the threads ran in another order${where}: with \`memory: 'weak'\` a thread may depend only on the values that it reads from shared memory; let threads share nothing else, and use no clock, no randomness and no state of an earlier execution`,
   )
 }

@@ -1,6 +1,6 @@
 /**
- * A search over one check under the memory model of the language, in slices: as `Search`, for
- * `memory: 'weak'`.
+ * The counterpart of `Search` for `memory: 'weak'`: explores one check under the memory model of the
+ * language, in slices.
  */
 import { CheckError } from '../errors.ts'
 import { type Failure, messageOf } from '../report/failure.ts'
@@ -26,7 +26,7 @@ import { verdict } from '../search/verdict.ts'
 
 const now: () => number = performance.now.bind(performance)
 
-/** Memory that only the set-up makes: what a thread makes has a beginning of its own in the model. */
+/** Memory that only the set-up may allocate: the search does not model the initialization by a thread. */
 class SetupMemory extends Memory {
   override allocate(thread: number, length: number, max: number | undefined): SharedArrayBuffer {
     if (thread >= 0)
@@ -43,7 +43,7 @@ export class WeakSearch {
   private readonly threads: Threads
   private readonly work: Generator<void, void, void>
   private readonly outcomes = new Outcomes()
-  /** Executions that have been judged, by name: one may be found by way of several promises. */
+  /** Names of the executions that have been judged: several promises may lead to the same execution. */
   private readonly seen = new Set<string>()
   private readonly left = new Set<string>()
   private executions = 0
@@ -125,7 +125,6 @@ export class WeakSearch {
     }
   }
 
-  /** The steps of the failure, in a memory order. */
   get recorded(): readonly RecordedStep[] {
     return this.steps
   }
@@ -171,10 +170,10 @@ export class WeakSearch {
         }
         yield
       }
-      if (!isNew || !executions.stuck) return
+      if (!isNew || !executions.allPassed) return
       if (round === ROUNDS_MAX) {
         this.left.add(
-          `values that follow from each other were looked for ${ROUNDS_MAX} times, and there are more`,
+          `the search stopped after ${ROUNDS_MAX} rounds of promised writes and still found new ones`,
         )
         return
       }
@@ -216,7 +215,7 @@ export class WeakSearch {
     }
     for (const end of endsOf(threads, events, initial, ANSWERS_MAX, this.options.rerun !== false)) {
       if (end === undefined) {
-        this.left.add('a read of the final assertion has too many ways to be torn')
+        this.left.add('a read of the final assertion can be torn in too many ways')
         continue
       }
       this.executions++
@@ -274,7 +273,7 @@ export class WeakSearch {
     this.fail(
       events,
       'livelock',
-      `livelock: ${names} may spin for ever at ${stuck.map(({ thread, access }) => siteName(access?.site ?? pending.spunSite[thread])).join(', ')}: a turn of the loop changes nothing, and nothing makes what it reads change`,
+      `livelock: ${names} may spin for ever at ${stuck.map(({ thread, access }) => siteName(access?.site ?? pending.spunSite[thread])).join(', ')}: a turn of the loop changes nothing, and nothing changes the values that it reads`,
       undefined,
       plain
         ? [

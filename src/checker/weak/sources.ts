@@ -1,8 +1,8 @@
-/** From which writes a read may take its bytes. */
+/** Finds the writes from which a read may take its bytes. */
 import { atMostOne, happensBefore, positionsOf } from './axioms.ts'
 import { type Access, covers, keyOf, sameRange, SETUP, type WeakEvent } from './event.ts'
 
-/** A write that an execution has, or one that it is promised: what is known of it. */
+/** A write of an execution, or a promised write. */
 export interface Write {
   readonly key: number
   readonly thread: number
@@ -10,7 +10,7 @@ export interface Write {
   readonly wrote: Uint8Array
 }
 
-/** One way to answer a read: its sources, and what it finds. */
+/** One way to answer a read: its sources, and the bytes that it finds. */
 export interface Answer {
   readonly sources: readonly number[]
   readonly found: Uint8Array
@@ -23,9 +23,9 @@ export function writeOf({ thread, at, access, wrote }: WeakEvent): Write {
 }
 
 /**
- * All answers to a read that stands at the end of its thread, but for those that the writes before it rule
- * out at first sight. `initial` gives the bytes of the set-up. `need` says whether a write must be among the
- * sources: at least one such is. Undefined when there are more than `most`.
+ * All answers to a read at the end of its thread, without those that happens-before excludes. `initial` gives
+ * the bytes of the set-up. `need` selects writes; at least one of the sources must be such a write. Returns
+ * undefined when there are more than `most` answers.
  */
 export function answersTo(
   access: Access,
@@ -81,7 +81,7 @@ export function answersTo(
     }
     for (const { key, write, byte } of perByte[i]) {
       if (++tried > TRIES_MAX) return false
-      // One write is promised with one value.
+      // A write can be promised with one value only.
       if (
         write !== undefined &&
         promised.some(other => other !== undefined && other.key === key && other !== write)
@@ -106,8 +106,8 @@ const Bytes = Uint8Array
 const TRIES_MAX = 1_000_000
 
 /**
- * Whether a write is hidden, at a byte, from an access at the end of this thread: by one that happens between
- * them.
+ * Whether a write is hidden, at a byte, from an access at the end of this thread: another write of that byte
+ * happens between the two.
  */
 function hiddenFrom(
   thread: number,

@@ -1,8 +1,8 @@
 /**
- * What a thread does is decided by what its reads find, and by nothing else. So each thread is a tree: at
- * each node it wants to do one access, or has ended, and what the access finds leads to a child. A tree is
- * grown where a search comes to it, by running the thread alone, from a set-up of its own, with the reads
- * answered as the way to the node says.
+ * The actions of a thread depend only on the values that its reads find. So each thread is a tree: at each
+ * node its next action is one access, or it has ended, and the bytes that the access finds lead to a child.
+ * The search extends a tree on demand. It runs the thread alone, from a separate set-up, and answers the
+ * reads as on the path to the node.
  */
 import type { Twin } from '../../coroutine/core/coroutine.ts'
 import { asCheckError, CheckError } from '../errors.ts'
@@ -14,20 +14,21 @@ import { nextOf } from './access.ts'
 import type { Access } from './event.ts'
 
 /**
- *   step    it stands before an access
- *   ended   it returned, or threw
- *   spins   its last turn of a loop changed nothing: the turns before it can be left out
- *   rests   it took more turns in a row than a check allows, in a loop that only reads and changes something of its own
+ *   step    its next action is an access
+ *   ended   it returned or threw
+ *   spins   its last turn of a loop changed nothing: the turns before can be left out
+ *   rests   it took more turns in a row than the check allows, in a loop that only reads shared memory and
+ *           changes private state
  */
 export type State = 'step' | 'ended' | 'spins' | 'rests'
 
 /** A thread after some of its accesses. */
 export interface ThreadNode {
   readonly thread: number
-  /** How many accesses it has made. */
+  /** The number of accesses that it has made. */
   readonly depth: number
   readonly parent: ThreadNode | undefined
-  /** What its last access found. */
+  /** The bytes that its last access found. */
   readonly found: Uint8Array | undefined
   readonly state: State
   readonly access: Access | undefined
@@ -43,7 +44,7 @@ export interface End {
   readonly threw: boolean
 }
 
-/** The running form of a thread. */
+/** A thread that has been started. */
 export interface Running {
   readonly thread: number
   readonly generator: Generator<number, unknown, unknown>
@@ -59,11 +60,11 @@ export class Threads {
   readonly memory: Memory
   names: string[] = []
   count = 0
-  /** Accesses performed, by all runs. */
+  /** The number of accesses performed in all runs. */
   steps = 0
   private readonly turns: number
   private readonly roots: (ThreadNode | undefined)[] = []
-  /** The last run of each thread and the node at which it stands: most searches go on from there. */
+  /** The last run of each thread and the node that it has reached: most searches continue from there. */
   private readonly live: ({ node: ThreadNode; running: Running } | undefined)[] = []
 
   constructor(memory: Memory, setup: Setup, turns: number) {
@@ -73,7 +74,7 @@ export class Threads {
     this.machine = new Machine(memory)
   }
 
-  /** Sets the check up anew. */
+  /** Runs the set-up of the check again. */
   begin(): Program {
     this.memory.begin()
     pending.refusal = undefined
@@ -87,7 +88,7 @@ export class Threads {
     } else if (this.count !== count) {
       throw new CheckError(
         'ERR_CHECK_NONDETERMINISTIC',
-        `the set-up returned ${count} thread bodies, and ${this.count} the last time; it must return the same ones every time`,
+        `the set-up returned ${count} thread bodies, and ${this.count} the last time; it must return the same bodies every time`,
       )
     }
     pending.names = this.names
@@ -104,7 +105,7 @@ export class Threads {
     return root
   }
 
-  /** Where a thread comes to when the access at this node finds these bytes. */
+  /** The node that a thread reaches when the access at this node finds these bytes. */
   child(node: ThreadNode, found: Uint8Array | undefined): ThreadNode {
     const key = found === undefined ? '' : found.join()
     let child = node.children.get(key)
@@ -129,7 +130,7 @@ export class Threads {
     return node
   }
 
-  /** The thread, running, where a node says. */
+  /** A run of the thread that has reached this node. */
   private at(node: ThreadNode): Running {
     const { thread } = node
     const last = this.live[thread]
@@ -141,12 +142,12 @@ export class Threads {
     return running
   }
 
-  /** Whatever runs is given up: another run of all threads comes between. */
+  /** Drops all runs: the caller is going to run all threads together. */
   forget(): void {
     this.live.length = 0
   }
 
-  /** A thread of this program, at its first access. */
+  /** Starts a thread of this program and runs it up to its first access. */
   start(body: Twin, thread: number, argument?: unknown): Running {
     pending.steps[thread] = 0
     pending.effects[thread] = 0
@@ -169,8 +170,8 @@ export class Threads {
   }
 
   /**
-   * Lets the thread perform the access before which it stands. Returns what it wrote, and what the thread was
-   * given.
+   * Performs the next access of the thread. Returns the bytes that it wrote and the value that the thread
+   * got.
    */
   perform(running: Running, found: Uint8Array | undefined): ReturnType<Access['apply']> {
     const { thread, access } = running
@@ -231,7 +232,7 @@ export function bodyOf(program: Program, thread: number, names: readonly string[
   return resumable(bodiesOf(program)[thread], thread, names[thread])
 }
 
-/** The check itself is wrong, not the code under it. */
+/** Throws when the error is in the check itself and not in the code under test. */
 function throwIfWrong({ value, threw }: End): void {
   if (!threw) return
   const wrong = asCheckError(value)
