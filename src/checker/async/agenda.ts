@@ -2,44 +2,47 @@ import { type Due, TimeOrder } from './timeorder.ts'
 
 export type EventKind = 'start' | 'io' | 'timeout' | 'interval' | 'immediate' | 'message'
 
-/** Something that will happen, and has not yet. */
+/** A pending event. */
 export interface AsyncEvent extends Due {
   readonly kind: EventKind
-  /** What a report calls it: "load user:1", "timeout 100 ms". */
+  /** Its name in a report: "load user:1", "timeout 100 ms". */
   readonly name: string
-  /** The task in which it was made. */
+  /** The task that created it. */
   readonly task: number
-  /** Free: at any time. Exact: `delay` ms after `from`. Bounded: at the latest then. */
+  /** Free: it happens at any time. Exact: `delay` ms after `from`. Bounded: not later than that. */
   readonly time: 'free' | 'exact' | 'bounded'
-  /** Events of one line come in the order in which they were made. */
+  /** Events of one line happen in the order of their creation. */
   readonly line: unknown
-  /** Whether an execution goes on for it when all tasks have ended. */
+  /** Whether an execution continues for it when all tasks have ended. */
   keeps: boolean
   readonly happen: () => void
-  /** Its place in the order in which events were made. */
+  /** Its position in the order of creation. */
   readonly id: number
-  /** As two executions of one schedule must agree on it. */
+  /** Two executions of one schedule must agree on it. */
   readonly signature: string
 }
 
 export type NewEvent = Omit<AsyncEvent, 'id' | 'from' | 'delay' | 'signature'> & { readonly delay?: number }
 
 /**
- * What is pending in one execution, and what of it may come next. Events come in any order, except:
- *   - timers come in the order of their deadlines, as far as these are known (`TimeOrder`); timers of the same length in that of their making;
- *   - events of one line (the messages of a port, immediates, operations that say so) come in the order of their making;
- *   - an event does not overtake another more than `turns` times with others of its name and task: a loop that polls would go on for ever.
+ * The pending events of one execution, and which of them may happen next. Events happen in any order, except:
+ *   - timers happen in the order of their deadlines, as far as these are known (`TimeOrder`); timers of the
+ *     same length in the order of their creation;
+ *   - events of one line (the messages of a port, immediates, operations with `line`) happen in the order of
+ *     their creation;
+ *   - events of one name and task overtake another event at most `turns` times: otherwise a loop that polls
+ *     would never end.
  */
 export class Agenda {
   readonly time: TimeOrder = new TimeOrder()
-  /** In the order of their making. */
+  /** In the order of creation. */
   readonly pending: AsyncEvent[] = []
-  /** What has happened, as names. */
+  /** The names of the events that have happened. */
   readonly happened: string[] = []
   private readonly counts = new Map<string, number>()
   private readonly turns: number
   private made = 0
-  /** Whether an event had to come because others overtook it too often. */
+  /** Whether an event was forced because others had overtaken it too often. */
   held = false
 
   constructor(turns: number) {
@@ -68,7 +71,9 @@ export class Agenda {
     return true
   }
 
-  /** What may come next: first what can come at any time, the oldest first, then timers. */
+  /**
+   * The events that may happen next: first those that can happen at any time, the oldest first, then timers.
+   */
   next(): AsyncEvent[] {
     const { pending } = this
     const able = pending.filter(event => this.mayBeNext(event))
@@ -83,7 +88,6 @@ export class Agenda {
     return fair.length > 0 ? fair : [able[0]]
   }
 
-  /** The event happens now. */
   take(event: AsyncEvent): void {
     this.remove(event)
     const bounds = this.pending.filter(({ time }) => time !== 'free')
@@ -110,7 +114,7 @@ export class Agenda {
     )
   }
 
-  /** Whether events like `by` have overtaken this one as often as they may. */
+  /** Whether events like the second one have overtaken the first as often as they may. */
   private isStarved(event: AsyncEvent, { signature }: AsyncEvent): boolean {
     if ((this.counts.get(signature) ?? 0) < this.turns) return false
     let overtakes = 0

@@ -10,7 +10,7 @@ import { failureOf, wrong } from '../../../testing/checker/programs/attempts.ts'
 import type { AsyncCheckOptions } from './options.ts'
 import type { AsyncSetup } from './program.ts'
 
-/** Every outcome that some execution has. */
+/** The outcomes of all executions. */
 async function outcomes(
   setup: (log: (text: string) => void) => AsyncSetup,
   options: AsyncCheckOptions = {},
@@ -40,7 +40,7 @@ describe('a check of asynchronous code', () => {
     })
   })
 
-  test('finds a lost update across an await, and shows in which order the tasks did what', async () => {
+  test('finds a lost update across an await, and shows the order of the operations', async () => {
     const { message, result } = await failureOf(({ io }) => {
       const store = new Map([['visits', 0]])
       const visit = async (): Promise<void> => {
@@ -126,7 +126,7 @@ describe('a check of asynchronous code', () => {
     expect(seen).toEqual(['10 20 io', '10 io 20', 'io 10 20'])
   })
 
-  test('knows that a timer which is set after an operation may be due after one that was set before', async () => {
+  test('lets a timer that is set after an operation be due after one that was set earlier', async () => {
     const seen = await outcomes(log => ({ io }) => ({
       tasks: {
         async one() {
@@ -224,7 +224,7 @@ describe('a check of asynchronous code', () => {
     expect(seen).toEqual(['a 0 0', 'a 0 0.5', 'a 7 0', 'a 7 0.5', 'b 0 0', 'b 0 0.5', 'b 7 0', 'b 7 0.5'])
   })
 
-  test('runs what outlives the tasks, but not what goes on for ever', async () => {
+  test('runs events that outlive the tasks, but not an interval without an end', async () => {
     const seen = await outcomes(log => ({ io }) => ({
       tasks: {
         one() {
@@ -238,7 +238,7 @@ describe('a check of asynchronous code', () => {
     expect(seen).toEqual(['signal late'])
   })
 
-  test('ends with an abort what a signal aborts', async () => {
+  test('rejects an operation whose signal is aborted', async () => {
     const seen = await outcomes(log => ({ io }) => {
       const controller = new AbortController()
       return {
@@ -254,7 +254,7 @@ describe('a check of asynchronous code', () => {
     expect(seen).toEqual(['aborted', 'answer'])
   })
 
-  test('checks after every event what must always hold', async () => {
+  test('checks the invariant after every event', async () => {
     const { message } = await failureOf(({ io }) => {
       let open = 0
       const use = async (): Promise<void> => {
@@ -269,7 +269,7 @@ describe('a check of asynchronous code', () => {
         },
       }
     })
-    expect(message).toContain('what must always hold does not, after "starts" of bob: two have it')
+    expect(message).toContain('an invariant does not hold after "starts" of bob: two have it')
   })
 
   test('lets the final assertion await', async () => {
@@ -284,7 +284,7 @@ describe('a check of asynchronous code', () => {
   })
 })
 
-describe('what goes wrong in asynchronous code', () => {
+describe('a failure of asynchronous code', () => {
   const earlyTick = process.nextTick
 
   test('a task that throws', async () => {
@@ -299,7 +299,7 @@ describe('what goes wrong in asynchronous code', () => {
     expect(message).toContain('✗ broken: uncaught exception in ann: no')
   })
 
-  test('a rejection that nothing handles when microtasks are done, even if something does later', async () => {
+  test('a rejection that is not handled when microtasks are done, even if it is handled later', async () => {
     const { message } = await failureOf(({ io }) => ({
       tasks: {
         async ann() {
@@ -327,12 +327,12 @@ describe('what goes wrong in asynchronous code', () => {
         target.dispatchEvent(new Event('x'))
       },
     ],
-  ] as const)('what is thrown in %s', async ([, throws]) => {
+  ] as const)('an error that is thrown in %s', async ([, throws]) => {
     const { message } = await failureOf(() => ({ tasks: { ann: throws } }))
     expect(message).toContain('✗ broken: uncaught exception in ann: boom')
   })
 
-  test('a deadlock, with the lines of what never settles', async () => {
+  test('a deadlock, with the lines of the promises that never settle', async () => {
     const { message, result } = await failureOf(() => {
       const never = new Promise(() => undefined)
       return {
@@ -346,7 +346,7 @@ describe('what goes wrong in asynchronous code', () => {
       }
     })
     expect(result.failure?.kind).toBe('deadlock')
-    expect(message).toContain('deadlock: ann waits for what never comes')
+    expect(message).toContain('deadlock: ann waits for a promise that never settles')
     expect(message).toMatch(/ann has promises that never settle, made at check\.test\.ts:\d+/)
   })
 
@@ -360,11 +360,11 @@ describe('what goes wrong in asynchronous code', () => {
     )
     expect(result.failure).toMatchObject({
       kind: 'livelock',
-      title: 'livelock: after 100 events it still goes on',
+      title: 'livelock: the execution has not ended after 100 events',
     })
   })
 
-  test('a loop of microtasks that never ends, after which the check and the process go on', async () => {
+  test('a loop of microtasks that never ends, after which the check and the process continue', async () => {
     const setup: AsyncSetup = ({ io }) => {
       const state = { done: false }
       return {

@@ -2,14 +2,14 @@ import { CheckError } from '../errors.ts'
 import { Random } from '../search/random.ts'
 import type { Chooser } from './execution.ts'
 
-/** A chooser that goes from one execution to the next. */
+/** A chooser for a sequence of executions. */
 export interface AsyncExplorer extends Chooser {
-  /** What has been chosen in this execution. */
+  /** The choices of this execution. */
   readonly taken: readonly number[]
   begin(): void
-  /** The execution is over: whether there is another one. */
+  /** Called after an execution. True if there is another one. */
   advance(): boolean
-  /** How much is done, from 0 to 1. */
+  /** The part of the search that is done, from 0 to 1. */
   readonly fraction: number
 }
 
@@ -19,7 +19,10 @@ interface Point {
   taken: number
 }
 
-/** All orders, depth first; or, with a bound, those with at most so many choices that are not the first. */
+/**
+ * All orders, depth first; or, with a bound, those with at most that many choices that are not the oldest
+ * event.
+ */
 export class AllOrders implements AsyncExplorer {
   private readonly points: Point[] = []
   private at = 0
@@ -70,7 +73,7 @@ export class AllOrders implements AsyncExplorer {
   }
 }
 
-/** So many orders by chance, or one: always the oldest event. */
+/** A number of random orders, or one order: always the oldest event. */
 export class SomeOrders implements AsyncExplorer {
   taken: number[] = []
   private run = 0
@@ -101,7 +104,7 @@ export class SomeOrders implements AsyncExplorer {
   }
 }
 
-/** One order, as a report printed it; the oldest event first where it ends. */
+/** One order, as a report printed it. After its end the oldest event comes first. */
 export class GivenOrder implements AsyncExplorer {
   taken: number[] = []
   readonly fraction = 0
@@ -121,7 +124,7 @@ export class GivenOrder implements AsyncExplorer {
     if (chosen >= options) {
       throw new CheckError(
         'ERR_CHECK_SCHEDULE',
-        `choice ${at + 1} of the schedule is ${chosen}, and there are only ${options} events that may come next: the schedule is of another program`,
+        `choice ${at + 1} of the schedule is ${chosen}, and only ${options} events may come next: the schedule belongs to another program`,
       )
     }
     this.taken.push(chosen)
@@ -133,7 +136,7 @@ export class GivenOrder implements AsyncExplorer {
   }
 }
 
-/** The same choices led to something else. */
+/** The same choices led to different events. */
 export function differs(before: string, now: string): CheckError {
   const said = (text: string): string => text.replaceAll(/(^|\|)-?\d+ /g, '$1').replaceAll('|', ', ')
   return new CheckError(

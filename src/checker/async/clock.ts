@@ -2,12 +2,12 @@ import type { Execution } from './execution.ts'
 import { here, written } from './place.ts'
 import type { Replacements } from './replacements.ts'
 
-/** What the clocks show when an execution begins: 2030. */
+/** The time of the clocks when an execution begins: 2030. */
 const EPOCH_MS = 1_893_456_000_000
 
 /**
- * The clocks of Node read virtual time, which moves only from event to event. Where nothing runs they show
- * that of the set-up.
+ * Makes the clocks of Node read virtual time, which advances only from event to event. Outside of an
+ * execution they show the time of the set-up.
  */
 export function replaceClocks(replacements: Replacements, running: () => Execution | undefined): void {
   const elapsed = (): number => read(running())

@@ -58,7 +58,7 @@ describe('heddle check, of asynchronous code', () => {
     })
   })
 
-  test('has an exit code of its own for what is incomplete, and for a check that is wrong', () => {
+  test('has its own exit codes for an incomplete check and for a wrong one', () => {
     const incomplete = heddle('--only', 'clocked')
     expect(incomplete.text).toContain('◐ clocked: ')
     expect(incomplete.code).toBe(3)

@@ -62,7 +62,7 @@ describe('what a check does not control', () => {
     expect(message).toMatch(/in ann, at control\.test\.ts:\d+:\d+/)
   })
 
-  test('the console is no part of the program', async () => {
+  test('the console is not part of the program', async () => {
     const setup: AsyncSetup = ({ io }) => ({
       tasks: {
         async ann() {
@@ -76,13 +76,13 @@ describe('what a check does not control', () => {
     expect(await check.async('it prints', setup)).toMatchObject({ executions: 1, complete: true })
   })
 
-  test('a promise of the real world is no pass', async () => {
+  test('a promise of the real world does not let a check pass', async () => {
     const real = new Promise(done => void early(done, 60_000).unref())
     const { message } = await failureOf(() => ({ tasks: { ann: () => real } }))
     expect(message).toContain('never settles inside a check')
   })
 
-  test('state that stays from one execution to the next is found', async () => {
+  test('state that survives from one execution to the next is found', async () => {
     const cache = new Set<string>()
     const { code, message } = await wrong(({ io }) => ({
       tasks: {
@@ -96,7 +96,7 @@ describe('what a check does not control', () => {
     expect(message).toContain('state of a module')
   })
 
-  test('the real world is back after a check, whatever came of it', async () => {
+  test('the real world is restored after a check, whatever its result', async () => {
     const names = ['setTimeout', 'Date', 'MessageChannel', 'queueMicrotask'] as const
     const before = names.map(name => globalThis[name])
     const [{ emit, nextTick }, { now }, { random }] = [process, Date, Math]
@@ -135,14 +135,14 @@ describe('what is not explored', () => {
     expect(why).toContain('at most 1 events that came before an older one')
   })
 
-  test('orders by chance', async () => {
+  test('random orders', async () => {
     expect(await incomplete(many, { explorer: 'random', runs: 20 })).toMatchObject({
       executions: 20,
       why: '20 random orders were tried',
     })
   })
 
-  test('a clock that is read when nothing says what time it is', async () => {
+  test('a clock that is read when the time is not determined', async () => {
     const clock: AsyncSetup = ({ io }) => ({
       tasks: {
         async ann() {
@@ -156,7 +156,7 @@ describe('what is not explored', () => {
     )
   })
 
-  test('a poll that can go on for ever', async () => {
+  test('a poll without an end', async () => {
     const poll: AsyncSetup = ({ io }) => {
       const state = { ready: false }
       return {
@@ -172,7 +172,7 @@ describe('what is not explored', () => {
       }
     }
     const { why, executions } = await incomplete(poll, { turns: 3 })
-    expect(why).toContain('an event that 3 others of one name and task had overtaken had to come')
+    expect(why).toContain('an event that 3 others of one name and task had overtaken was forced')
     expect(executions).toBeGreaterThan(3)
   })
 })

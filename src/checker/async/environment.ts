@@ -7,9 +7,8 @@ import { Replacements } from './replacements.ts'
 import { Timers, type WaitOptions } from './timers.ts'
 
 /**
- * While executions run, Node's globals and modules are those of a virtual world: timers, clocks, ports,
- * chance. An execution runs inside of one turn of the event loop, so nothing but the program under check
- * meets them.
+ * While executions run, timers, clocks, ports and random numbers of Node are replaced by virtual ones. An
+ * execution runs inside one turn of the event loop, so only the program under check uses them.
  */
 export class Environment {
   private readonly host: NodeHost
@@ -29,8 +28,9 @@ export class Environment {
   }
 
   /**
-   * Runs the body in the virtual world, in a turn of the event loop of its own. Rejects with `Endless` if it
-   * does not come back: then no `finally` inside of it has run, so the real world is put back here, outside.
+   * Runs the body with the replacements, in a turn of the event loop of its own. Rejects with `Endless` if
+   * the body does not return in time. Then no `finally` inside it has run, so the replacements are removed
+   * here, outside.
    */
   async within<T>(patience: number, body: () => T): Promise<T> {
     const { syncBuiltinESMExports } = process.getBuiltinModule('node:module')
@@ -46,7 +46,7 @@ export class Environment {
       this.timers = undefined
       this.replacements.remove()
       syncBuiltinESMExports()
-      // What was begun cannot be taken back; it need not keep the process.
+      // A resource that exists cannot be undone, but it must not keep the process alive.
       for (const resource of refused) if (typeof resource.unref === 'function') resource.unref()
     }
     return await this.host.slice(
@@ -61,15 +61,15 @@ export class Environment {
     )
   }
 
-  /** From here on the world is that of this execution. */
+  /** From this call on the replacements serve this execution. */
   enter(execution: Execution): void {
     this.execution = execution
     this.timers = new Timers(execution)
   }
 
   /**
-   * Whether the code that runs is the console's, or what that has queued: what it starts, and what time it
-   * reads, is no part of the program.
+   * Whether the running code belongs to the console, or was queued by it. The resources that it starts and
+   * the times that it reads are not part of the program.
    */
   private get isExempt(): boolean {
     return this.host.context.getStore() === EXEMPT
@@ -127,7 +127,7 @@ export class Environment {
     replacements.add(scheduler, 'yield', () => soon())
   }
 
-  /** Microtasks and ticks come in the order of the language and of Node; what they throw is seen. */
+  /** Microtasks and ticks keep the order of the language and of Node; their errors are recorded. */
   private replaceJobs(): void {
     const realQueue = queueMicrotask
     const realTick = process.nextTick
@@ -156,7 +156,7 @@ export class Environment {
         )
         return true
       }
-      // A rejection that is handled late was reported as unhandled already.
+      // A rejection that is handled late has already been reported as unhandled.
       return name === 'rejectionHandled' ? true : Reflect.apply(emit, process, [name, ...args])
     })
   }
@@ -197,7 +197,7 @@ export class Environment {
       })
     }
     for (const name of Object.keys(console)) quietly(console, name)
-    // Older Nodes send the value through a port of their own.
+    // Older versions of Node send the value through a port of their own.
     quietly(globalThis, 'structuredClone')
     quietly(process.stdout, 'write')
     quietly(process.stderr, 'write')

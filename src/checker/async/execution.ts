@@ -4,7 +4,7 @@ import { Agenda, type AsyncEvent, type NewEvent } from './agenda.ts'
 import type { Host } from './host.ts'
 import { type AsyncProgram, type AsyncSetup, type AsyncTask, type Outside, tasksOf } from './program.ts'
 
-/** Which of the possible next events comes. */
+/** Chooses the next event among the possible ones. */
 export interface Chooser {
   pick(options: number, among: string): number
 }
@@ -32,31 +32,31 @@ export interface Limits {
   readonly starts: number | readonly number[] | undefined
 }
 
-/** The code that makes something is in no task: it is the set-up, or the final assertion. */
+/** In place of a task: the set-up, and the final assertion. */
 export const SETUP = -1
 export const FINAL = -2
-/** The console: it is the runner's, not the program's. */
+/** In place of a task: the console, which belongs to the runner and not to the program. */
 export const EXEMPT = -3
 
 /**
- * One run of the program, from the set-up to where nothing is pending. Events come one at a time, as the
- * chooser says; after each, microtasks and ticks run to their end, in the order that the language and Node
+ * One run of the program, from the set-up until nothing is pending. Events happen one at a time, as the
+ * chooser says. After each, microtasks and ticks run to their end, in the order that the language and Node
  * give them.
  */
 export class Execution {
   readonly agenda: Agenda
   readonly host: Host
   readonly names: string[] = []
-  /** What was possible, each time that something was chosen. */
+  /** The possible events at each choice. */
   readonly trace: string[] = []
-  /** What each task came to. */
+  /** How each task ended. */
   readonly outcomes: string[] = []
-  /** Why this execution does not stand for all of its order. */
+  /** Why this execution does not cover all executions of its order. */
   readonly notes: Set<string> = new Set()
   fault: Fault | undefined
-  /** The program did what cannot be explored. */
+  /** Set when the program did something that cannot be explored. */
   refusal: CheckError | undefined
-  /** Whether it was cut at the limit of steps. */
+  /** Whether the limit of steps ended it. */
   cut = false
   readonly witness: Witness | undefined
   private readonly chooser: Chooser
@@ -73,12 +73,12 @@ export class Execution {
     this.agenda = new Agenda(limits.turns)
   }
 
-  /** Events that have happened. */
+  /** How many events have happened. */
   get steps(): number {
     return this.agenda.happened.length
   }
 
-  /** The task whose code runs. */
+  /** The task that runs. */
   get task(): number {
     const task = this.host.context.getStore() ?? SETUP
     return task === EXEMPT ? SETUP : task
@@ -88,7 +88,7 @@ export class Execution {
     return task === SETUP ? 'the set-up' : task === FINAL ? 'the final assertion' : this.names[task]
   }
 
-  /** Something will happen. */
+  /** Adds a pending event. */
   add(event: NewEvent): AsyncEvent {
     const added = this.agenda.add(event)
     this.witness?.made(added)
@@ -100,7 +100,7 @@ export class Execution {
     return this.chooser.pick(options, among)
   }
 
-  /** One of some numbers, each of which is tried. */
+  /** One of these numbers; the search tries each. */
   oneOf(values: number | readonly number[], what: string): number {
     const all = typeof values === 'number' ? [values] : values
     return all.length === 1 ? all[0] : all[this.choose(all.length, `${what} ${all.join(' or ')}`)]
@@ -111,7 +111,7 @@ export class Execution {
     return error
   }
 
-  /** What nothing caught. */
+  /** Records an error that no code caught. */
   uncaught(error: unknown, how: string): void {
     if (error instanceof CheckError) this.refuse(error)
     this.fault ??= {
@@ -144,7 +144,7 @@ export class Execution {
       this.program = host.context.run(SETUP, () => setup(outside))
     } catch (error) {
       if (error instanceof CheckError) throw error
-      const text = `the set-up of the check threw: ${messageOf(error)}. It runs before every execution and must succeed each time; what may fail belongs into a task or the final assertion`
+      const text = `the set-up of the check threw: ${messageOf(error)}. It runs before every execution and must succeed each time; move code that may fail into a task or the final assertion`
       throw new CheckError('ERR_CHECK_SETUP', text, { cause: error })
     }
     const tasks = tasksOf(this.program)
@@ -208,7 +208,7 @@ export class Execution {
     if (!over && !this.stopped) this.fault = this.stuck(['the final assertion'])
   }
 
-  /** Events come until it is over. */
+  /** Lets events happen until `isOver`. */
   private goOn(isOver: () => boolean): void {
     const { agenda, limits, host } = this
     while (!this.stopped && !isOver()) {
@@ -221,7 +221,7 @@ export class Execution {
           return
         }
       }
-      // Beyond the limit whatever is oldest comes first: an execution that ends at all ends so.
+      // Past the limit the oldest event comes first: if the execution can end at all, it ends then.
       const at =
         next.length === 1 || this.cut
           ? 0
@@ -256,14 +256,14 @@ export class Execution {
         event === undefined ? 'after the set-up' : `after "${event.name}" of ${this.nameOf(event.task)}`
       this.fault = {
         kind: 'assertion',
-        title: `what must always hold does not, ${when}: ${messageOf(error)}`,
+        title: `an invariant does not hold ${when}: ${messageOf(error)}`,
         detail: [],
         error,
       }
     }
   }
 
-  /** All tasks have ended, and what is pending keeps nothing open. */
+  /** All tasks have ended, and no pending event keeps the execution open. */
   private isOver(): boolean {
     return this.ended.every(ended => ended) && !this.agenda.pending.some(({ keeps }) => keeps)
   }
@@ -271,7 +271,7 @@ export class Execution {
   private stuck(open: readonly string[]): Fault {
     return {
       kind: 'deadlock',
-      title: `deadlock: ${open.join(', ')} ${open.length === 1 ? 'waits' : 'wait'} for what never comes: nothing is pending that could settle it`,
+      title: `deadlock: ${open.join(', ')} ${open.length === 1 ? 'waits' : 'wait'} for a promise that never settles: no event is pending that could settle it`,
       detail: [
         'A promise of the real world (a connection made before the check, a module that is still loading) never settles inside a check: give it with `io`.',
       ],
@@ -286,9 +286,9 @@ export class Execution {
     )
     return {
       kind: 'livelock',
-      title: `livelock: after ${this.steps} events it still goes on`,
+      title: `livelock: the execution has not ended after ${this.steps} events`,
       detail: [
-        `Over and over: ${busy.slice(0, 4).join('; ')}`,
+        `Repeated events: ${busy.slice(0, 4).join('; ')}`,
         'If the check is only long, raise `steps`; if a loop has no end, bound it, or `unref` the timer of one that runs in the background.',
       ],
       error: undefined,
@@ -298,7 +298,7 @@ export class Execution {
 
 const { then } = Promise.prototype
 
-/** Calls what may return a promise; one of the two is called when it has settled. */
+/** Calls a function that may return a promise, and one of the two callbacks when the result is settled. */
 function settle(
   body: () => unknown,
   fulfilled: (value: unknown) => void,
@@ -324,7 +324,7 @@ function isAssertion(error: unknown): boolean {
 
 const SHOWN_MAX = 40
 
-/** A value in a few words. */
+/** A short text for a value. */
 export function show(value: unknown): string {
   if (typeof value === 'string') return clip(JSON.stringify(value))
   if (typeof value === 'bigint') return `${value}n`

@@ -1,26 +1,26 @@
 import { CheckError } from '../errors.ts'
 
 /**
- * What a check of asynchronous code needs of Node: microtasks and ticks that run now, inside of one turn of
- * the event loop. While an execution runs the loop does not turn, so nothing from outside can come between:
- * no socket, no real timer, no other test.
+ * What a check of asynchronous code needs from Node: to run microtasks and ticks inside one turn of the event
+ * loop. While an execution runs the loop does not turn, so nothing from outside can interfere: no socket, no
+ * real timer, no other test.
  */
 export interface Host {
-  /** Runs ticks and microtasks until there are none. Node tells `process` of rejections without a handler. */
+  /** Runs ticks and microtasks until none is left. Node emits rejections without a handler on `process`. */
   drain(onThrow?: (error: unknown) => void): void
-  /** The same function, called in the context in which this is called: as Node does it for timers. */
+  /** The callback, bound to the async context of this call, as Node does for timers. */
   bind(callback: () => void): () => void
-  /** The task in whose context the code that runs was called; undefined outside of all. */
+  /** The task in whose context the running code was called; undefined outside of tasks. */
   readonly context: Context
 }
 
-/** What `AsyncLocalStorage` is used for. */
+/** The part of `AsyncLocalStorage` that is used. */
 export interface Context {
   run<T>(task: number, body: () => T): T
   getStore(): number | undefined
 }
 
-/** Thrown by `slice` when the body did not come back in time. */
+/** Thrown by `slice` when the body did not return in time. */
 export class Endless extends Error {}
 
 export interface Hook {
@@ -30,7 +30,7 @@ export interface Hook {
 
 let host: NodeHost | undefined
 
-/** The host of this process. Throws a CheckError where there is no Node. */
+/** The host of this process. Throws a CheckError if this is not Node. */
 export function nodeHost(): NodeHost {
   if (host !== undefined) return host
   const getBuiltin = typeof process === 'object' ? process.getBuiltinModule : undefined
@@ -69,13 +69,13 @@ class NodeHost implements Host {
   }
 
   /**
-   * Runs the body in a turn of the event loop of its own, when all microtasks before it are done, and `after`
-   * in any case. Rejects with `Endless` after `patience` ms.
+   * Runs the body in a turn of the event loop of its own, when all earlier microtasks are done, and then
+   * `after` in any case. Rejects with `Endless` after `patience` ms.
    */
   slice<T>(patience: number, body: () => T, after: () => void): Promise<T> {
     return new Promise((resolve, reject) => {
       this.immediate(() => {
-        // An immediate begins when all microtasks before it are done.
+        // An immediate starts when all earlier microtasks are done.
         this.global[BODY] = body
         this.torn = false
         try {
@@ -98,7 +98,7 @@ class NodeHost implements Host {
     return () => resource.runInAsyncScope(callback)
   }
 
-  /** Makes something of which hooks are told, and takes it back. */
+  /** Creates a resource that hooks report, and undoes it. */
   makeResource(): void {
     this.clear(this.immediate(() => undefined))
   }
@@ -107,7 +107,7 @@ class NodeHost implements Host {
     try {
       ;(process as Ticking)._tickCallback?.()
     } catch (error) {
-      // Only a tick lets what it throws out: of a `nextTick` that was taken before the check.
+      // Only a tick of a `nextTick` that was taken before the check lets its error escape.
       if (onThrow === undefined) throw error
       this.torn = true
       onThrow(error)
@@ -115,7 +115,7 @@ class NodeHost implements Host {
   }
 
   /**
-   * A hook that tells of every resource of Node which is made while it is enabled and needs a turn of the
+   * A hook that reports every resource of Node that is created while it is enabled and needs a turn of the
    * event loop.
    */
   resources(onResource: (type: string, resource: object) => void): Hook {
@@ -124,13 +124,13 @@ class NodeHost implements Host {
       init(_id: number, type: string, _trigger: number, resource: object): void {
         if (!HARMLESS.has(type) && !(resource instanceof AsyncResource)) onResource(type, resource)
       },
-      // Newer Nodes: promises need not be told of.
+      // For newer versions of Node: promises need no report.
       trackPromises: false,
     }
     return createHook(options)
   }
 
-  /** A hook that tells of promises: where they are made, and when they are settled. */
+  /** A hook that reports when promises are made and settled. */
   promises(made: (id: number) => void, settled: (id: number) => void): Hook {
     return this.asyncHooks.createHook({
       init(id, type) {
@@ -142,9 +142,8 @@ class NodeHost implements Host {
 }
 
 /**
- * Code that is cut off, and a tick that throws, leave their async scopes open, and Node ends the process when
- * it finds them. It closes them when it handles an exception that nothing caught: so there is one, which goes
- * nowhere.
+ * Code that is cut off, and a tick that throws, leave their async scopes open. Node ends the process when it
+ * finds them, and closes them when it handles an uncaught exception. So this throws one, and ignores it.
  */
 function throwAway(): void {
   if (process.hasUncaughtExceptionCaptureCallback()) return

@@ -1,7 +1,7 @@
 import { CheckError } from '../errors.ts'
 import { type CheckOptions, validateOptions } from '../run/options.ts'
 
-/** What an asynchronous check may say about how it is explored. */
+/** Options of an asynchronous check. */
 export interface AsyncCheckOptions
   extends Pick<
     CheckOptions,
@@ -20,16 +20,16 @@ export interface AsyncCheckOptions
     | 'shrink'
     | 'modules'
   > {
-  /** What `Math.random()` may return: each value is tried at each call. Without it, a call is refused. */
+  /** The values that `Math.random()` may return: each is tried at each call. Default: a call is refused. */
   readonly random?: readonly number[]
   /**
-   * When tasks start, in milliseconds of virtual time after the set-up; of a list, every time is tried for
-   * each. Without it: at any time.
+   * When tasks start, in milliseconds of virtual time after the set-up. Each time of a list is tried for each
+   * task. Default: at any time.
    */
   readonly starts?: number | readonly number[]
   /**
-   * After how many milliseconds an execution that has not come back is stopped: a loop of microtasks without
-   * an end. Default 10,000.
+   * After how many milliseconds an execution that does not return (an endless loop of microtasks) is stopped.
+   * Default 10,000.
    */
   readonly patience?: number
 }
@@ -42,7 +42,7 @@ const SHARED: ReadonlySet<string> = new Set(
   ),
 )
 
-/** Says what is wrong with the options of an asynchronous check, before anything runs. */
+/** Throws a CheckError that says what is wrong with the options of an asynchronous check. */
 export function validateAsyncOptions(options: AsyncCheckOptions): void {
   const { random, starts, patience, ...shared } = options
   const wrong = (text: string): CheckError => new CheckError('ERR_CHECK_OPTION', text)
@@ -72,15 +72,12 @@ export function validateAsyncOptions(options: AsyncCheckOptions): void {
   }
 }
 
-/**
- * Of the options that a caller sets over those of a check, the ones that mean something to an asynchronous
- * one.
- */
+/** The options of a caller that apply to an asynchronous check. */
 export function asyncPart(options: CheckOptions): AsyncCheckOptions {
   return Object.fromEntries(Object.entries(options).filter(([name]) => SHARED.has(name)))
 }
 
-/** A number of milliseconds, or all that are to be tried. */
+/** A number of milliseconds, or a list of numbers to try. */
 export function isDuration(value: unknown): value is number | readonly number[] {
   const all: unknown[] = Array.isArray(value) ? value : [value]
   return all.length > 0 && all.every(ms => typeof ms === 'number' && Number.isFinite(ms) && ms >= 0)

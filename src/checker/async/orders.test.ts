@@ -3,7 +3,7 @@ import { check } from '../check.ts'
 import { Random } from '../search/random.ts'
 import type { AsyncSetup } from './program.ts'
 
-/** One thing that a task waits for; when it has come, the task writes its name into the log. */
+/** One event that a task waits for. When it has happened, the task writes its name into the log. */
 type Wait =
   | { readonly kind: 'io' }
   | { readonly kind: 'line' }
@@ -13,7 +13,7 @@ type Wait =
   | { readonly kind: 'message' }
   | { readonly kind: 'both'; readonly ms: number }
   | { readonly kind: 'abort'; readonly ms: number }
-  /** Two timers at the same time; the first writes a line of its own. */
+  /** Two concurrent timers; the first writes a line of its own. */
   | { readonly kind: 'two'; readonly ms: readonly [number, number] }
 
 type Program = readonly (readonly Wait[])[]
@@ -38,7 +38,7 @@ function randomProgram(random: Random): Program {
   )
 }
 
-/** What the check finds: every log that some execution ends with. */
+/** The final logs of all executions of the check. */
 async function explored(program: Program): Promise<Set<string>> {
   const logs = new Set<string>()
   const setup: AsyncSetup = ({ io }) => {
@@ -93,9 +93,9 @@ interface Simulated {
 }
 
 /**
- * The same program in real time, by brute force: every operation takes every whole number of milliseconds up
- * to more than all timers together, and what is due at the same time comes in every order that Node allows.
- * It knows nothing of `TimeOrder`.
+ * The same program in real time, by brute force. Every operation takes every whole number of milliseconds up
+ * to more than all timers together. Events that are due at the same time happen in every order that Node
+ * allows. It does not use `TimeOrder`.
  */
 class World {
   now = 0
@@ -120,7 +120,7 @@ class World {
 
   run(): void {
     while (this.pending.length > 0) {
-      // An event waits for those of its line that are older, however late they are.
+      // An event waits for the older events of its line, however late they are.
       const first = this.pending.filter(
         event =>
           !this.pending.some(
@@ -137,7 +137,7 @@ class World {
   }
 }
 
-/** All sequences of choices, one after the other. */
+/** Enumerates all sequences of choices. */
 class Choices {
   private readonly taken: { options: number; at: number }[] = []
   private next = 0
@@ -230,8 +230,8 @@ function enumerated(program: Program): Set<string> {
 }
 
 /**
- * Programs in which one rule alone decides: a line, a port, immediates, timers whose order follows from that
- * of others.
+ * Programs in which a single rule decides: a line, a port, immediates, timers whose order follows from the
+ * order of others.
  */
 const chosen: readonly Program[] = [
   [[{ kind: 'line' }], [{ kind: 'line' }]],

@@ -1,7 +1,6 @@
 /**
- * The first place of a stack that is the program's own: not the checker's, not Node's. `check`: a file that
- * is passed over if there is another one further down, because it is the check, and what it calls on behalf
- * of the program is better shown in the program.
+ * The first place of a stack that belongs to the program, not to the checker or Node. `check`: the file of
+ * the check. It is skipped if the stack has another file, because the place in the program tells more.
  */
 function placeOf(stack: string, check?: string): Place | undefined {
   let first: Place | undefined
@@ -27,7 +26,7 @@ const OWN =
 
 const FRAMES_MAX = 60
 
-/** Where the code stands that calls this; outside of the file of the check, if some of it is. */
+/** The place of the caller, outside of the file of the check if possible. */
 export function here(check?: string): Place | undefined {
   const limit = Error.stackTraceLimit
   Error.stackTraceLimit = FRAMES_MAX
@@ -38,7 +37,7 @@ export function here(check?: string): Place | undefined {
   }
 }
 
-/** "store.ts:12:5", for a sentence. */
+/** "at store.ts:12:5", for a sentence. */
 export function written(place: Place | undefined): string {
   return place === undefined
     ? 'at an unknown place'

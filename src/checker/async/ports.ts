@@ -4,8 +4,9 @@ import type { Execution } from './execution.ts'
 type Listener = (event: unknown) => void
 
 /**
- * A message port whose messages come when the check says: those of one port in their order, and before or
- * after anything else. It is an `EventTarget` as in browsers, and has the `on`, `once` and `off` of Node.
+ * A message port whose messages are events of the check. Those of one port arrive in their order, and before
+ * or after any other event. It is an `EventTarget` as in browsers, and has the `on`, `once` and `off` of
+ * Node.
  */
 export class VirtualPort extends EventTarget {
   private other: VirtualPort | undefined
@@ -47,7 +48,7 @@ export class VirtualPort extends EventTarget {
     else to.waiting.push(message)
   }
 
-  /** The message is on its way. */
+  /** Adds the arrival of a message as a pending event. */
   private announce(data: unknown): void {
     const { execution } = this
     execution.add({

@@ -1,42 +1,42 @@
 import { CheckError } from '../errors.ts'
 
-/** What the set-up of an asynchronous check is given: the world outside of the program. */
+/** The argument of the set-up of an asynchronous check: the world outside of the program. */
 export interface Outside {
   /**
    * An operation of the outside world: a query, a request, a file. The promise settles when the operation
-   * completes, which may be before or after anything else that is pending. `answer` is its value, or a
-   * function that makes the value when it completes, and may throw.
+   * completes, which may be before or after any other pending event. `answer` is its value, or a function
+   * that returns the value at completion and may throw.
    */
   io<T>(name: string, answer: () => T | PromiseLike<T>, options?: IoOptions): Promise<Awaited<T>>
   io<T>(name: string, answer: T, options?: IoOptions): Promise<Awaited<T>>
   io(name: string): Promise<void>
-  /** One of these values: each is tried. */
+  /** One of these values; the search tries each. */
   choose<T>(...values: readonly [T, ...T[]]): T
 }
 
 export interface IoOptions {
-  /** How many milliseconds of virtual time it takes, or all that it may take. Without it: any time. */
+  /** How many milliseconds of virtual time it takes, or a list of durations to try. Default: any time. */
   readonly takes?: number | readonly number[]
-  /** Operations of one line complete in the order in which they were called, as on one connection. */
+  /** Operations of one line complete in the order of their calls, as on one connection. */
   readonly line?: string
-  /** Ends it: the promise rejects with the reason of the signal. */
+  /** Aborts the operation: the promise rejects with the reason of the signal. */
   readonly signal?: AbortSignal
 }
 
-/** What the set-up of an asynchronous check returns. */
+/** The result of the set-up of an asynchronous check. */
 export interface AsyncProgram {
-  /** What goes on at the same time: each is called at any time. As an object, its keys name them. */
+  /** The concurrent tasks: each may start at any time. The keys of an object are their names. */
   readonly tasks: readonly AsyncTask[] | Readonly<Record<string, AsyncTask>>
-  /** Runs after every event: throws if something is wrong that must never be. */
+  /** Runs after every event, and throws if an invariant does not hold. */
   readonly always?: () => void
-  /** Runs when all tasks have ended and nothing is pending: throws, or rejects, if the outcome is wrong. */
+  /** Runs when all tasks have ended and nothing is pending. Throws or rejects if the outcome is wrong. */
   readonly final?: (outcome: AsyncOutcome) => unknown
 }
 
 export type AsyncTask = () => unknown
 
 export interface AsyncOutcome {
-  /** What each task returned, in their order. */
+  /** The results of the tasks, in their order. */
   readonly results: readonly unknown[]
 }
 
@@ -44,7 +44,7 @@ export type AsyncSetup = (outside: Outside) => AsyncProgram
 
 const parts: ReadonlySet<string> = new Set(['tasks', 'always', 'final'])
 
-/** The tasks of a program with their names. Throws a CheckError that says what is wrong with it. */
+/** The tasks of a program with their names. Throws a CheckError that says what is wrong with the program. */
 export function tasksOf(program: AsyncProgram): { name: string; body: AsyncTask }[] {
   const wrong = (text: string): CheckError => new CheckError('ERR_CHECK_SETUP', text)
   if (
@@ -54,11 +54,9 @@ export function tasksOf(program: AsyncProgram): { name: string; body: AsyncTask 
     program.tasks === null
   ) {
     throw typeof (program as { then?: unknown } | undefined)?.then === 'function'
-      ? wrong(
-          'the set-up returned a promise; it must be synchronous: what it would await belongs into a task',
-        )
+      ? wrong('the set-up returned a promise; it must be synchronous: move its `await` into a task')
       : wrong(
-          'the set-up must return `{ tasks: { name: async () => …, … }, final }`: what goes on at the same time, and optionally a final assertion',
+          'the set-up must return `{ tasks: { name: async () => …, … }, final }`: the concurrent tasks, and optionally a final assertion',
         )
   }
   for (const key of Object.keys(program)) {

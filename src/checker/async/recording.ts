@@ -22,10 +22,10 @@ const MAKES = {
   message: 'posts',
 } as const
 
-/** Of a longer execution, so many rows of its beginning and its end are shown together. */
+/** How many rows a report shows; of a longer execution, from its beginning and its end. */
 const ROWS_MAX = 80
 
-/** Writes down what happens in one execution, with the lines where it was begun. */
+/** Records the events of one execution, with the lines that started them. */
 export class Recording implements Witness {
   private readonly rows: Row[] = []
   private readonly places = new Map<AsyncEvent, Place | undefined>()
@@ -34,13 +34,13 @@ export class Recording implements Witness {
   private readonly file: string | undefined
   private readonly names: readonly string[]
   private readonly hook: Hook
-  /** Promises that have not settled: in which task, and where they were made. */
+  /** Promises that have not settled: their task, and where they were made. */
   private readonly unsettled = new Map<number, { task: number; place: Place | undefined }>()
   private readonly open = new Set<number>()
 
   /**
-   * `follow`: also find out which promises never settle. Not in an execution that will be cut off: Node's
-   * hooks do not survive it.
+   * `follow`: also find the promises that never settle. Not for an execution that will be cut off: Node's
+   * hooks do not survive that.
    */
   constructor(host: NodeHost, names: readonly string[], follow: boolean, file: string | undefined) {
     this.host = host
@@ -94,10 +94,7 @@ export class Recording implements Witness {
     return row
   }
 
-  /**
-   * The heads of the columns: the tasks, and the set-up and the final assertion if something of theirs
-   * happened.
-   */
+  /** The heads of the columns: the tasks, and the set-up and the final assertion if they have events. */
   columns(names: readonly string[]): string[] {
     const columns = [...names]
     if (this.has(SETUP) || this.rows.length > ROWS_MAX || this.has(FINAL)) columns.push('set-up')
@@ -136,7 +133,7 @@ export class Recording implements Witness {
     }))
   }
 
-  /** Of a deadlock: where the tasks that have not ended wait. */
+  /** For a deadlock: where the tasks that have not ended wait. */
   waits(kind: string): string[] {
     if (kind !== 'deadlock') return []
     const lines: string[] = []

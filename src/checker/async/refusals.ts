@@ -3,7 +3,7 @@ import type { Execution } from './execution.ts'
 import { here, written } from './place.ts'
 import type { Replacements } from './replacements.ts'
 
-/** The program uses something of the real world, which no schedule of the check controls. */
+/** The error for a use of the real world, which the schedule of a check does not control. */
 function uncontrolled(execution: Execution, what: string, instead: string): CheckError {
   const where = `in ${execution.nameOf(execution.task)}, ${written(here())}`
   return execution.refuse(
@@ -13,7 +13,7 @@ function uncontrolled(execution: Execution, what: string, instead: string): Chec
 
 const GIVE = 'Give the program something in its place that answers with `io`'
 
-/** What each real resource of Node is, for people. */
+/** A description of each real resource of Node. */
 const RESOURCES: Readonly<Record<string, string>> = {
   Timeout: 'a real timer was started, by a function that was taken from its module before the check',
   Immediate: 'a real immediate was set, by a function that was taken from its module before the check',
@@ -39,8 +39,8 @@ export function refuseResource(execution: Execution, type: string): void {
 }
 
 /**
- * Functions that would bring chance or the real world into an execution, and leave no trace of it in Node's
- * hooks.
+ * Replaces functions that would bring randomness or the real world into an execution, and that Node's hooks
+ * do not report.
  */
 export function refuseFunctions(
   replacements: Replacements,
@@ -73,7 +73,7 @@ export function refuseFunctions(
   }
   for (const owner of new Set([globalThis.crypto, crypto.webcrypto]))
     refuse(owner, 'getRandomValues', 'crypto.getRandomValues() was called', bytes)
-  // Nothing but their being different matters of these.
+  // Ids only have to be different.
   let ids = 0
   let of: Execution | undefined
   const uuid = (): string => {

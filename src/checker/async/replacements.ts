@@ -1,4 +1,4 @@
-/** Properties that stand in for others while executions run, and are put back after. */
+/** Properties that are replaced while executions run, and restored afterwards. */
 export class Replacements {
   private readonly entries: { owner: object; name: PropertyKey; value: unknown }[] = []
   private readonly restore: (() => void)[] = []

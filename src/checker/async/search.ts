@@ -21,8 +21,8 @@ const SHRINK_MAX = 2000
 const now: () => number = performance.now.bind(performance)
 
 /**
- * A search over one asynchronous check, in slices of the event loop: `run` goes on until it is over or the
- * time is up.
+ * A search over one asynchronous check, in slices of the event loop: `run` explores until the search or its
+ * time is over.
  */
 export class AsyncSearch {
   readonly name: string
@@ -44,7 +44,7 @@ export class AsyncSearch {
   private bounded = ''
   private over = false
 
-  /** `file`: where the check stands. */
+  /** `file`: the file that declares the check. */
   constructor(name: string, options: AsyncCheckOptions, setup: AsyncSetup, file?: string) {
     validateAsyncOptions(options)
     this.file = file
@@ -109,8 +109,7 @@ export class AsyncSearch {
   }
 
   /**
-   * The result of a search that is over: its failure made as short as it can be found, and its steps written
-   * down.
+   * The result of a finished search: its failure in the shortest order that was found, and the steps of that.
    */
   async conclude(): Promise<{ result: CheckResult; steps: RecordedStep[] }> {
     const { failure } = this
@@ -155,7 +154,7 @@ export class AsyncSearch {
     return execution
   }
 
-  /** One execution, judged, and run a second time to see that it does the same. */
+  /** Runs and judges one execution, and runs it again to check that it is deterministic. */
   private once(): void {
     const { explorer, options } = this
     const execution = this.execute(explorer)
@@ -168,7 +167,7 @@ export class AsyncSearch {
     if (execution.cut) this.notes.add(`executions of more than ${this.limits.steps} events were cut off`)
     if (execution.agenda.held) {
       this.notes.add(
-        `an event that ${this.limits.turns} others of one name and task had overtaken had to come: raise \`turns\`, or say how long operations take (\`takes\`)`,
+        `an event that ${this.limits.turns} others of one name and task had overtaken was forced: raise \`turns\`, or say how long operations take (\`takes\`)`,
       )
     }
     if (this.over) return
@@ -199,7 +198,8 @@ export class AsyncSearch {
   }
 
   /**
-   * An order with as few choices as possible that are not the oldest event, and of these one with few events.
+   * An order in which as few events as possible overtake an older one, and among such orders one with few
+   * events.
    */
   private async shrink({ schedule, kind, title }: Failure): Promise<readonly number[]> {
     const found = schedule.threads
@@ -225,8 +225,8 @@ export class AsyncSearch {
   }
 
   /**
-   * Sees that Node tells of everything that a check relies on: of rejections that nothing handles, which a
-   * flag can turn off; and of resources, of which it may say nothing any more after code was cut off.
+   * Checks that Node reports everything that a check relies on: unhandled rejections, which a flag can turn
+   * off; and resources, whose hooks may not work any more after code was cut off.
    */
   private requireHost(): void {
     const probe = new Execution(this.host, new GivenOrder([]), this.limits)
@@ -236,14 +236,14 @@ export class AsyncSearch {
     this.host.makeResource()
     const missing =
       probe.fault === undefined
-        ? 'rejections that nothing handles: it runs with --unhandled-rejections=none'
+        ? 'unhandled rejections: it runs with --unhandled-rejections=none'
         : probe.refusal === undefined
-          ? 'what a program does outside: its hooks do not work, or no longer do since a check before this one was cut off'
+          ? 'what a program does outside: its hooks do not work, or stopped working when an earlier check was cut off'
           : undefined
     if (missing === undefined) return
     throw new CheckError(
       'ERR_CHECK_HOST',
-      `Node does not tell of ${missing}; run the check in a process of its own, without flags`,
+      `Node does not report ${missing}; run the check in a process of its own, without flags`,
     )
   }
 
@@ -251,7 +251,7 @@ export class AsyncSearch {
     if (this.executions > 0 || this.failure !== undefined) return
     throw new CheckError(
       'ERR_CHECK_NOTHING',
-      `no execution of the check came to its end: all had more than ${this.limits.steps} events; make what it does smaller, bound its loops, or raise \`steps\``,
+      `no execution of the check ended: all had more than ${this.limits.steps} events; make the check smaller, bound its loops, or raise \`steps\``,
     )
   }
 }
@@ -260,9 +260,9 @@ const ENDLESS = 'livelock: the event loop'
 
 function endless(patience: number): { title: string; detail: string[] } {
   return {
-    title: `${ENDLESS} stands still: code that runs after the last event has not come back for ${patience} ms`,
+    title: `${ENDLESS} stands still: the code after the last event has not returned for ${patience} ms`,
     detail: [
-      'A loop that awaits only what is settled already, or awaits nothing, lets no event come. Await something that comes from outside.',
+      'A loop that awaits only settled promises, or nothing, lets no event happen. Await an event from outside.',
     ],
   }
 }

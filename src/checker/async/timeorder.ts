@@ -1,8 +1,7 @@
 /**
- * Which orders of events virtual time allows, without deciding what time it is.
+ * The orders of events that virtual time allows, without deciding the time of any event.
  *
- * An outside operation takes as long as it likes, a timer exactly as long as it says. So the time of an event
- * is an unknown T:
+ * An outside operation takes any time, a timer exactly its delay. So the time of an event is an unknown T:
  *
  *     event                               what is known of its time
  *     -----                               -------------------------
@@ -11,31 +10,30 @@
  *     an immediate, made in event c       T(k) ≤ T(c) + 1
  *     a timer that is still pending       T(k) ≤ T(c) + d
  *
- * An event may be next exactly if these have a solution. They are differences, so `most[a][b]`, the largest
- * T(b) - T(a) that they allow, says all; it is kept closed (no path is shorter than its edge), which lets
- * events that nothing refers to be forgotten.
+ * An event may be next if and only if these constraints have a solution. They are differences, so the matrix
+ * `most[a][b]`, the largest T(b) - T(a) that they allow, is enough. It is kept closed (no path is shorter
+ * than its edge), so events that nothing refers to can be removed.
  */
 export class TimeOrder {
   /**
-   * The events that something refers to: the first is the set-up, at time 0, and the last is the event that
-   * runs.
+   * The events that something refers to. The first is the set-up, at time 0; the last is the running event.
    */
   private moments: Moment[] = [new Moment(0)]
   private most: number[][] = [[0]]
 
-  /** The event that runs now. */
+  /** The running event. */
   get now(): Moment {
     return this.moments[this.moments.length - 1]
   }
 
-  /** Whether something that is due `delay` after `from` may come before all of these. */
+  /** Whether an event that is due `delay` after `from` may happen before all of these. */
   mayPrecede(from: Moment, delay: number, others: readonly Due[]): boolean {
     const row = this.most[from.at]
-    // One bound for each of the others, all on T(from): together they have a solution if each has.
+    // Each of the others gives one bound on T(from): together they have a solution if each has one.
     return others.every(other => row[other.from.at] + other.delay - delay >= 0)
   }
 
-  /** An event happens that is due at an exact time. `others` stay pending; `mayPrecede` has allowed it. */
+  /** An event with an exact time happens. `others` stay pending; `mayPrecede` has allowed it. */
   happenAt(from: Moment, delay: number, others: readonly Due[]): void {
     const { most } = this
     const size = most.length
@@ -56,8 +54,8 @@ export class TimeOrder {
   }
 
   /**
-   * An event happens of which only the latest possible time is known: `bounds` are what is pending, itself
-   * included if it has a bound.
+   * An event happens of which at most the latest time is known. `bounds` are the pending events, including
+   * itself if it has a bound.
    */
   happen(bounds: readonly Due[]): void {
     const { most } = this
@@ -69,7 +67,9 @@ export class TimeOrder {
     this.add(upper, [...most[this.now.at]])
   }
 
-  /** The clock is read: the earliest time that the event which runs can have, from here on its time. */
+  /**
+   * Reads the clock: the earliest time that the running event can have. From this call on that is its time.
+   */
   read(): { time: number; exact: boolean } {
     const { most } = this
     const { at } = this.now
@@ -93,7 +93,7 @@ export class TimeOrder {
     this.forget()
   }
 
-  /** Events that nothing pending was made in are forgotten; what they said of others is in `most` already. */
+  /** Removes events that no pending event refers to; `most` already contains their constraints. */
   private forget(): void {
     const last = this.moments.length - 1
     const kept = this.moments.filter((moment, at) => at === 0 || at === last || moment.uses > 0)
@@ -108,9 +108,9 @@ export class TimeOrder {
 
 /** An event as `TimeOrder` knows it. */
 class Moment {
-  /** Its row. */
+  /** Its row in `most`. */
   at: number
-  /** How many pending events were made in it and are due by it. */
+  /** How many pending events are due relative to it. */
   uses = 0
 
   constructor(at: number) {
@@ -118,7 +118,7 @@ class Moment {
   }
 }
 
-/** Something due `delay` ms after an event, or at the latest then. */
+/** An event that is due `delay` ms after another one, or not later than that. */
 export interface Due {
   readonly from: Moment
   readonly delay: number

@@ -3,7 +3,7 @@ import type { Execution } from './execution.ts'
 
 const LONGEST_MS = 2 ** 31 - 1
 
-/** As Node takes it: whatever is no time is 1 ms. */
+/** As Node does: a value that is not a valid delay is 1 ms. */
 function millisecondsOf(delay: unknown): number {
   const ms = Number(delay)
   return ms >= 1 && ms <= LONGEST_MS ? Math.trunc(ms) : 1
@@ -11,7 +11,7 @@ function millisecondsOf(delay: unknown): number {
 
 type Callback = (...args: unknown[]) => void
 
-/** What setTimeout, setInterval and setImmediate return inside a check. */
+/** The result of setTimeout, setInterval and setImmediate inside a check. */
 class VirtualTimer {
   private event: AsyncEvent | undefined
   private kept: boolean
@@ -27,7 +27,7 @@ class VirtualTimer {
     this.kind = kind
     this.delay = delay
     this.callback = callback
-    // An interval goes on for ever: it alone keeps no execution open.
+    // An interval never ends, so it does not keep an execution open.
     this.kept = kind !== 'interval'
     this.arm()
   }
@@ -40,7 +40,7 @@ class VirtualTimer {
       name: isImmediate ? 'immediate' : `${kind} ${delay} ms`,
       task: execution.task,
       time: isImmediate ? 'bounded' : 'exact',
-      // Some turn of the event loop comes soon, but a timer of 1 ms may be due before.
+      // The next turn of the event loop is soon, but a timer of 1 ms may be due before it.
       delay: isImmediate ? 1 : delay,
       line: isImmediate ? 'immediate' : undefined,
       keeps: this.kept,
@@ -132,7 +132,7 @@ export class Timers {
     return timer
   }
 
-  /** Whether it was one of this execution's. */
+  /** Clears a timer. False if it does not belong to this execution. */
   clear(timer: unknown): boolean {
     const known = timer instanceof VirtualTimer ? timer : this.known.get(Number(timer))
     known?.clear()

@@ -3,9 +3,9 @@ import { refuse } from './refusal.ts'
 import { kindOf } from '../machine/views.ts'
 
 /**
- * The language copies elements of one type byte by byte: under `memory: 'weak'` each may be torn, which a
- * step for an element does not show. Refused there, with its place; `other`: what it copies to or from, where
- * that decides.
+ * The language copies elements of one type byte by byte. Under `memory: 'weak'` each may be torn, which one
+ * step per element does not show. So such a copy is refused there, with its place. `other`: what the call
+ * copies to or from, if its type decides.
  */
 export function refuseTornCopy(view: unknown, call: string, other?: unknown): void {
   if (!pending.weak) return

@@ -1,6 +1,6 @@
 /**
- * What the models of the language's functions are made of: a view, read and written one element, one step, at
- * a time.
+ * The parts of the models of the language's functions: they read and write a view one element at a time, each
+ * as a step.
  */
 import { callable, resumableOf } from '../../compiler/runtime/builtins/callback.ts'
 import { mergeSort } from '../../compiler/runtime/sort/mergesort.ts'
@@ -20,7 +20,7 @@ export function* put(site: number, view: unknown, index: number, value: unknown)
   yield op(PLAIN_WRITE, site, view, index, value)
 }
 
-/** How many elements a view has; a step where that can change. */
+/** How many elements a view has. This is a step if the number can change. */
 export function* count(site: number, view: any): Stops<number> {
   if (pending.grows && growing(realOf(view)) !== undefined)
     return (yield op(LENGTH, site, view, undefined, 'length')) as number
@@ -44,7 +44,7 @@ export function clamp(value: unknown, otherwise: number, length: number): number
   return index < 0 ? Math.max(0, length + index) : Math.min(index, length)
 }
 
-/** As `push`, whatever the prototype of arrays has for its elements. */
+/** As `push`, but it calls no setter of the array prototype. */
 export function append(list: any[], value: unknown): void {
   define(list, list.length, value)
 }
@@ -57,7 +57,7 @@ export function* all(site: number, view: any): Stops<any[]> {
   return values
 }
 
-/** A typed array like this one, of its own memory. */
+/** A typed array of the same type, with its own memory. */
 export function like(view: any, length: number): any {
   const { constructor } = view
   const kind = typedArrays[kindOf(realOf(view))!]!

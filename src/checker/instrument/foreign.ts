@@ -1,11 +1,13 @@
 /**
- * Calls of what is not instrumented. It may keep or change something, so each is an effect. And it may be
- * given shared memory:
+ * Calls of functions that are not instrumented. Such a function may keep or change something, so each call is
+ * an effect. It may also get shared memory:
  *
- *   the language's own functions   reach it by traps (views.ts), or throw because a proxy has nothing inside; a thread that caught that
- *                                  would go on otherwise than the real program, so it is refused
- *   any other function             may look inside, and answer otherwise than it would: it is refused before it is called
- *   a function of WebAssembly      may have shared memory of its own: it is refused
+ *   a function of the language   reaches it by traps (views.ts), or throws because a proxy has no internal
+ *                                slots. A thread that catches the error would differ from the real program,
+ *                                so the call is refused
+ *   any other function           may read the proxy and give another answer than for a real view, so the
+ *                                call is refused before it is made
+ *   a function of WebAssembly    may have shared memory of its own, so the call is refused
  */
 import { own, refuse as refuseCall } from '../../compiler/runtime.ts'
 import { inspectors } from '../../compiler/runtime/builtins/inspectors.ts'
@@ -32,16 +34,16 @@ const isMap = inspectors?.isMap ?? ((x: unknown) => x instanceof Map)
 const isSet = inspectors?.isSet ?? ((x: unknown) => x instanceof Set)
 const isProxy = inspectors?.isProxy ?? (() => false)
 const Typed = Object.getPrototypeOf(Int8Array.prototype) as object
-/** What answers for a proxy of a view otherwise than for a view. */
+/** A getter that answers differently for a view and for a proxy of it. */
 const blind: unknown = Object.getOwnPropertyDescriptor(Typed, Symbol.toStringTag)!.get
 
-/** Calls a function that has no form of its own for threads. `text`: how the source names it. */
+/** Calls a function that has no twin. `text`: how the source names it. */
 export function plain(fn: unknown, self: unknown, args: unknown[], text: string): unknown {
   effect()
   return watched(fn, self, args, text)
 }
 
-/** The same, where it is known whether the function has an effect. */
+/** The same; the caller knows whether the function has an effect. */
 export function watched(fn: unknown, self: unknown, args: unknown[], text: string): unknown {
   if (typeof fn !== 'function') return refuseCall(text)
   if (pending.current < 0) return Reflect.apply(fn, self, args)
@@ -59,8 +61,8 @@ export function watched(fn: unknown, self: unknown, args: unknown[], text: strin
     try {
       result = Reflect.apply(fn, self, args)
     } catch (error) {
-      // What a function of the host throws may be about memory that it got from a getter: a real thread might
-      // go on.
+      // A function of the host may throw because of memory that it got from a getter: a real thread might go
+      // on.
       if (!unseen && !isAssertion(error)) ran(`${text} threw ${String(error)}`)
       throw error
     }
@@ -83,18 +85,18 @@ export function watched(fn: unknown, self: unknown, args: unknown[], text: strin
   }
 }
 
-/** Functions that call nothing of what they are given, and change only a collection. */
+/** Functions that call none of their arguments, and change only a collection. */
 const ofCollections = new Set<unknown>(
   [Map, Set, WeakMap, WeakSet].flatMap(({ prototype }) =>
     ['get', 'has', 'set', 'add', 'delete'].map(name => (prototype as never as Record<string, unknown>)[name]),
   ),
 )
-/** Functions that call nothing but the accessors of their own list. */
+/** Functions that call only the accessors of their own list. */
 const ofLists = new Set<unknown>(
   (['push', 'pop', 'shift', 'unshift', 'indexOf', 'includes'] as const).map(name => Array.prototype[name]),
 )
 
-/** Whether a function of the language runs no code of its arguments or of `self`. */
+/** Whether a function of the language calls no code of its arguments or of `self`. */
 function runsNothing(fn: unknown, self: unknown): boolean {
   return ofCollections.has(fn) || (ofLists.has(fn) && isQuietList(self))
 }
@@ -114,10 +116,10 @@ export function given(maker: any, args: unknown[]): unknown[] {
   return args
 }
 
-/** The constructors of views, as they are without guards: they look inside of a buffer. */
+/** The constructors of views without guards: they read the inside of a buffer. */
 const makers = new Set<unknown>([...Object.values(typedArrays), DataView])
 
-/** A function that is the tag of a template, as a property. */
+/** The holder of a property that is the tag of a template. */
 export function tagged<T>(holder: T, key: PropertyKey): T {
   const fn: unknown = (holder as Record<PropertyKey, unknown> | undefined)?.[key]
   if (pending.current >= 0 && isUnseen(fn)) ran(`${String(key)} was called`)
@@ -142,8 +144,8 @@ export function isMemory(x: unknown): boolean {
 }
 
 /**
- * Whether there is shared memory in these, or in what they hold; as far as it can be seen without running
- * code. What is too much to look through counts as if it held some.
+ * Whether these values contain shared memory, directly or in their properties, as far as that can be seen
+ * without running code. More than HELD_MAX objects count as if they held some.
  */
 export function holdsMemory(values: readonly unknown[]): boolean {
   hidesSome = false
@@ -156,7 +158,6 @@ export function holdsMemory(values: readonly unknown[]): boolean {
       if (isMemory(x)) return true
       if (isIntrinsic(x)) continue
       seen.add(x)
-      // What is too much to look through may hold memory too.
       if (seen.size >= HELD_MAX) return true
       if (isProxy(x)) continue
       if (isMap(x)) deeper.push(...x.keys(), ...x.values())
@@ -174,13 +175,10 @@ export function holdsMemory(values: readonly unknown[]): boolean {
 
 const HELD_MAX = 10_000
 
-/**
- * Whether something has a getter among what `holdsMemory` looked through last: what it returns is not known
- * before it has run.
- */
+/** Whether the last `holdsMemory` met a getter: its value is not known before it has run. */
 let hidesSome = false
 
-/** Takes note of a function that was given what `holdsMemory` looked through last, and could not see. */
+/** Notes a function that got the values of the last `holdsMemory`, if one of them had a getter. */
 export function noteHidden(text: string): void {
   if (hidesSome && pending.current >= 0) ran(`${text} was given an object with a getter`)
 }
@@ -191,12 +189,12 @@ function isNative(fn: Callable): boolean {
 
 const { toString } = Function.prototype
 
-/** An exported function of WebAssembly is named by a number. */
+/** The name of a function that WebAssembly exports is a number. */
 function isWasm(fn: { readonly name?: unknown }): boolean {
   return typeof fn.name === 'string' && /^\d+$/.test(fn.name) && isNative(fn as Callable)
 }
 
-/** Whether a class, or one that it extends, is instrumented. */
+/** Whether a class or one of its base classes is instrumented. */
 function isOfTheCheck(maker: Callable): boolean {
   for (
     let made: any = maker;
@@ -209,8 +207,8 @@ function isOfTheCheck(maker: Callable): boolean {
 }
 
 /**
- * The twin of what is called at this place, where its promise is not awaited: an async function must not wait
- * then.
+ * The twin of a function whose promise the caller at this place does not await. If it is async, it must not
+ * wait.
  */
 export function ownAt(fn: ((...args: any[]) => any) & { [twin]?: Twin }, site: number): Twin {
   if (isIntrinsic(fn)) return awaitedAt(fn, site)
@@ -222,8 +220,8 @@ const AWAIT_IT = 'Await it there; what goes on beside it must be a thread of its
 const Async = Object.getPrototypeOf(async () => undefined) as object
 
 /**
- * An async function runs up to its first `await` at once, and then beside its caller, in the same thread:
- * such orders are not explored. One that waits without having been awaited is refused.
+ * An async function runs synchronously up to its first `await`, and then beside its caller, in the same
+ * thread. Such orders are not explored, so an async function that waits and is not awaited is refused.
  */
 function beside(made: Twin, name: string): Twin {
   return function* (this: unknown, ...args: unknown[]): Generator<number, unknown, unknown> {
@@ -245,21 +243,21 @@ function beside(made: Twin, name: string): Twin {
   }
 }
 
-/** An `await` of this value. */
+/** The operation of an `await` of this value. */
 export function waits(site: number, value: unknown): number {
   const { current } = pending
   if (current >= 0) pending.waits[current]++
   return op(AWAIT, site, value)
 }
 
-/** How often the running thread has awaited something. */
+/** How many times the running thread has awaited something. */
 export function waited(): number {
   return pending.current < 0 ? 0 : pending.waits[pending.current]
 }
 
 /**
- * What a call returned that is not awaited. If its thread has waited since the call began, an async function
- * ran that should run beside it.
+ * The result of a call that is not awaited. If the thread has waited since the call began, an async function
+ * ran in it that should run beside it.
  */
 export function unawaited<T>(before: number, result: T): T {
   const { current } = pending
@@ -269,8 +267,8 @@ export function unawaited<T>(before: number, result: T): T {
 }
 
 /**
- * The twin of what is called at this place, where its value is awaited or returned. A function of the
- * language awaits no callback, unless it returns what that returned.
+ * The twin of a function whose result the caller at this place awaits or returns. A function of the language
+ * awaits no callback, unless it returns the result of the callback.
  */
 export function awaitedAt(fn: ((...args: any[]) => any) & { [twin]?: Twin }, site: number): Twin {
   const made = twinAt(fn, site)
@@ -283,7 +281,7 @@ export function awaitedAt(fn: ((...args: any[]) => any) & { [twin]?: Twin }, sit
   return wrapped
 }
 
-/** The twin of a function of the language, which may call what it is given. */
+/** The twin of a function of the language that may call its arguments. */
 function noting(made: Twin): Twin {
   return function (this: unknown, ...args: unknown[]): Generator<number, unknown, unknown> {
     noteCallbacks([this, ...args])
@@ -296,20 +294,21 @@ const passing = new Set<unknown>([Function.prototype.call, Function.prototype.ap
 const withCallbacks = new WeakMap<Twin, Twin>()
 
 /**
- * The twin of what is called at this place: a function of the language that has one reports its steps there.
+ * The twin of a function that is called at this place. The twin of a function of the language reports its
+ * steps at this place.
  */
 function twinAt(fn: ((...args: any[]) => any) & { [twin]?: Twin }, site: number): Twin {
-  // Code that heddle has compiled for tasks has twins too. Their accesses are no steps.
+  // Code that heddle has compiled for tasks has twins too, but their accesses are not steps.
   if (pending.current >= 0 && isUnseen(fn)) return plainTwin(fn)
   pending.place = site
   const made = own(fn) as Twin & { [owner]?: unknown; [nativeMark]?: true }
   if (made[owner] === undefined && fn[twin] !== made) return plainTwin(fn)
-  // The models of the checker say themselves what has an effect; of the others it is not known.
+  // The models of the checker report their own effects; those of other functions are not known.
   if (made[nativeMark] !== true && isIntrinsic(fn)) effect()
   return made
 }
 
-/** The twin that calls what is not instrumented. */
+/** The twin that calls a function which is not instrumented. */
 function plainTwin(fn: (...args: any[]) => any): Twin {
   // oxlint-disable-next-line require-yield
   return function* (this: unknown, ...args: unknown[]) {

@@ -13,19 +13,21 @@ beforeAll(async () => {
   )
 })
 
-/** A thread of the plain machine that sleeps in a wait. */
+/** A thread of the plain machine that sleeps in `Atomics.wait`. */
 interface Sleeper {
   woken: boolean
 }
 interface Plain extends Array<number> {
-  /** The threads that sleep on each of the two words, in the order in which they came. */
+  /** The threads that sleep on each of the two words, in the order of their arrival. */
   sleepers: Sleeper[][]
 }
 
-/** One access of the plain machine: a word, and what it becomes; a word of 2 is the length of what grows. */
+/**
+ * One access of the plain machine: a word and its new value. Word 2 is the length of the memory that grows.
+ */
 interface Access {
   (memory: Plain): unknown
-  /** Whether it can come now: always, where this is left out. */
+  /** Whether it can happen now. Default: always. */
   able?: (memory: Plain) => boolean
   /** Its thread sleeps until then, or until it is woken. */
   sleeper?: Sleeper
@@ -48,7 +50,7 @@ const change =
     memory[i] = to(old)
     return old
   }
-/** A loop that takes turns until a word holds what it waits for is one access that comes then. */
+/** A loop that polls a word until it has a value is one access, which happens then. */
 const once = (able: (memory: Plain) => boolean, access: Access): Access =>
   Object.assign((memory: Plain) => access(memory), { able })
 const notify =
@@ -89,7 +91,7 @@ const spins = (result: (turns: number) => number, most: number): Meaning =>
     return result(turns)
   }
 
-/** What each form is, one access at a time: written without the checker. */
+/** The meaning of each form, one access at a time, written without the checker. */
 const meanings: Record<string, Meaning> = {
   ...Object.fromEntries(
     ['index', 'text', 'at', 'load', 'alias', 'data', 'byte', 'reflect', 'converts', 'default'].map(name => [
@@ -227,12 +229,12 @@ const meanings: Record<string, Meaning> = {
 }
 
 /**
- * What a program may come to: what its threads returned and memory holds, or `STUCK` where one of them cannot
- * end.
+ * An outcome of a program: the results of its threads and the content of memory, or `STUCK` if a thread
+ * cannot end.
  */
 const STUCK = 'a thread cannot end'
 
-/** Every interleaving, one after the other, of plain generators. `deaths`: how many threads may die. */
+/** The outcomes of every interleaving of plain generators. `deaths`: how many threads may die. */
 function enumerate(threads: readonly (readonly Step[])[], deaths: number): Set<string> {
   const found = new Set<string>()
   const choices: number[] = []
@@ -250,7 +252,7 @@ function enumerate(threads: readonly (readonly Step[])[], deaths: number): Set<s
     for (let depth = 0; ; depth++) {
       const living = threads.map((_, t) => t).filter(t => next[t]!.done !== true && texts[t] !== undefined)
       const able = living.filter(t => (next[t]!.value as Access).able?.(memory) !== false)
-      // A choice beyond those that can go on is a death.
+      // A choice past the threads that can continue is a death.
       const mortal = dead < deaths ? living : []
       if (able.length === 0 && living.length > 0) found.add(STUCK)
       if (able.length + mortal.length === 0) {
@@ -302,9 +304,7 @@ function explore(threads: readonly (readonly Step[])[], deaths: number): Set<str
 
 const times = process.env.HEDDLE_LONG === '1' ? 25 : 1
 
-/**
- * Compares so many random programs of these forms. Every form has to be met: they are not all of one kind.
- */
+/** Compares `runs` random programs of these forms. Every form must occur in one of them. */
 function compare(names: readonly string[], runs: number, threadsMax: number, deaths: number): void {
   const met = new Set<string>()
   const step = fc.record({
@@ -342,7 +342,7 @@ const atomic: readonly string[] = [
   'notifyAll',
 ]
 
-describe('random programs come to what a plain enumeration of all interleavings comes to', () => {
+describe('random programs have the same outcomes as a plain enumeration of all interleavings', () => {
   test('of every form', () => {
     const names = Object.keys(programs.forms)
     expect(names.filter(name => meanings[name] === undefined)).toEqual([])

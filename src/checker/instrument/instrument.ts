@@ -1,7 +1,7 @@
 import { compile } from '../../compiler/compile.ts'
 import { MARK } from './marks.ts'
 
-/** Where instrumented code finds its runtime: a path that a bundler and Node can both load. */
+/** A module after instrumentation. */
 export interface Instrumented {
   readonly code: string
   readonly map: object | null
@@ -11,14 +11,13 @@ const CHECK_FILE = /\.check\.[cm]?[jt]sx?$/
 const IMPORTS_CHECKER = /\bfrom\s*['"](?:heddle\/checker|[^'"]*\/checker\/check\.[jt]s)['"]/
 
 /**
- * Whether a module is a check, by its name or by what it imports: it is instrumented, with what it imports
- * relatively.
+ * Whether a module is a check, by its name or its imports. A check and its relative imports are instrumented.
  */
 export function isCheckFile(path: string, source: string): boolean {
   return CHECK_FILE.test(path) || IMPORTS_CHECKER.test(source)
 }
 
-/** The modules that the checks of a file name: `{ modules: ['./ring.ts', 'package'] }`, as literals. */
+/** The modules that the checks of a file name as literals: `{ modules: ['./ring.ts', 'package'] }`. */
 export function namedModules(source: string): string[] {
   const names: string[] = []
   for (const [, list] of source.matchAll(/\bmodules\s*:\s*\[([^\]]*)\]/g)) {
@@ -28,8 +27,8 @@ export function namedModules(source: string): string[] {
 }
 
 /**
- * Instruments a module: every shared access in it becomes a step of the checker, and with `coverage` what is
- * reached is counted. Throws a SyntaxError that shows the place.
+ * Instruments a module: every shared access in it becomes a step of the checker. With `coverage` it also
+ * counts the statements and branches that are reached. Throws a SyntaxError that shows the place.
  */
 export function instrument(source: string, file: string, runtime: string, coverage = false): Instrumented {
   const mark = `${MARK}${Math.random().toString(36).slice(2, 12).padEnd(10, '0')}`

@@ -1,6 +1,6 @@
 /**
- * The functions of the language itself. They reach an object through its properties, which is a trap of a
- * proxy, or through what is inside of it, which a proxy does not have: then they throw. What the host adds
+ * The functions of the language itself. They reach an object through its properties, which calls a trap of a
+ * proxy, or through its internal slots, which a proxy does not have: then they throw. Functions of the host
  * may do anything.
  */
 const names: readonly string[] = [
@@ -41,12 +41,12 @@ for (const made of [
   walk(Object.getPrototypeOf(made), 6)
 }
 
-/** True for what belongs to the language. */
+/** Whether this is an object or a function of the language. */
 export function isIntrinsic(x: unknown): boolean {
   return found.has(x)
 }
 
-/** From here on `x` is as good as a part of the language: it sees itself to what it is given. */
+/** From this call on `x` counts as a part of the language: it handles shared memory itself. */
 export function trust(x: unknown): void {
   found.add(x)
 }

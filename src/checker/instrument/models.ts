@@ -1,11 +1,11 @@
 /**
- * The language's own functions over shared memory, as the steps that they are: one for each element that they
- * read or write, in the order of the specification. Callbacks are called through their twins, so they may
- * take steps too.
+ * Models of the language's own functions over shared memory: one step for each element that they read or
+ * write, in the order of the specification. A model calls callbacks through their twins, so they may take
+ * steps too.
  *
  * A model is a generator: `(site, self, args)`. It is found in three ways: by the compiler, for a method of a
- * view that is called by its
- *name (`modelled`); as the twin of a method of a proxy (views.ts); and as the twin of a function that is given a view (twins.ts).
+ * view that is called by its name (`modelled`); as the twin of a method of a proxy (views.ts); and as the
+ * twin of a function that gets a view as an argument (twins.ts).
  */
 import { generatorBody, generatorTwin, Out } from '../../compiler/runtime/generator.ts'
 import { DATAVIEW_READ, DATAVIEW_WRITE, GROW } from '../machine/operations.ts'
@@ -124,7 +124,8 @@ export const typed: Record<string, Model> = {
     return -1
   },
   /**
-   * Where the view follows its buffer, its length is read, and what is made without an end follows it too.
+   * If the view tracks the length of its buffer, its length is read, and a subarray without an end tracks it
+   * too.
    */
   *subarray(site, view, [start, end]) {
     if (growing(realOf(view)) === undefined)
@@ -263,7 +264,7 @@ const buffers: Record<string, Model> = {
 
 const data = /^([gs]et)(?:Big)?(?:Int|Uint|Float)(?:8|16|32|64)$/
 
-/** The model of a method, where it has one. */
+/** The model of a method, if it has one. */
 function modelOf(self: unknown, name: string): Model | undefined {
   if (isShared(self)) {
     if (kindOf(realOf(self)) !== undefined) return Object.hasOwn(typed, name) ? typed[name] : undefined
@@ -280,12 +281,12 @@ function modelOf(self: unknown, name: string): Model | undefined {
   return isBuffer(self) && Object.hasOwn(buffers, name) ? buffers[name] : undefined
 }
 
-/** Whether a method of this, called by its name, takes steps of its own: the compiler asks. */
+/** Whether a method of `self`, called by its name, takes steps of its own. Compiled code asks this. */
 export function modelled(self: unknown, name: string): boolean {
   return (isShared(self) || isBuffer(self)) && modelOf(self, name) !== undefined
 }
 
-/** Calls a method for which `modelled` is true, unless a subclass has one of its own. */
+/** Calls a method for which `modelled` is true, or the method of a subclass that overrides it. */
 export function* places(site: number, self: any, name: string, args: any[]): Stops {
   const method = self[name === '[Symbol.iterator]' ? Symbol.iterator : name]
   if (method?.[nativeMark] !== true && !isNativeMethod(method)) return yield* call(method, self, ...args)
@@ -293,12 +294,12 @@ export function* places(site: number, self: any, name: string, args: any[]): Sto
   return yield* modelOf(self, name)!(site, self, args)
 }
 
-/** The language converts what a method is given, by code of theirs where it is an object. */
+/** The language converts the arguments of a method; for an object it calls the object's own code. */
 function converts(args: readonly unknown[]): void {
   for (const x of args) if (typeof x !== 'function') primitive(x)
 }
 
-/** The elements of a view, read one by one as the loop comes to them. */
+/** An iterator of the elements of a view, which it reads one by one. */
 export function elements(site: number, view: unknown): any {
   return iterator(site, view, 'values')
 }
@@ -321,7 +322,7 @@ function iterator(site: number, view: unknown, what: 'values' | 'entries' | 'key
   return iteration(site, view, what).next().value
 }
 
-/** What a list of arguments or an array literal is spread from. */
+/** The elements that a spread in an argument list or an array literal takes from `from`. */
 export function* list(site: number, from: any): Stops {
   return isTyped(from) || generatorBody(from) !== undefined ? yield* take(site, from, Infinity) : listed(from)
 }
@@ -329,7 +330,7 @@ export function* list(site: number, from: any): Stops {
 const viewMakers = new Set<unknown>(Object.values(typedArrays))
 const collections = new Set<unknown>([Map, Set, WeakMap, WeakSet, Array])
 
-/** `new maker(...args)`: what copies a view reads it, element by element. */
+/** `new maker(...args)`: a constructor that copies a view reads it element by element. */
 export function* construct(site: number, maker: any, args: any[]): Stops {
   const [first] = args
   if ((isTyped(first) || generatorBody(first) !== undefined) && typeof maker === 'function') {

@@ -3,7 +3,7 @@ import { pending } from '../machine/pending.ts'
 export type Numeric = number | bigint
 export type View = Record<number, Numeric> & { readonly length: number; readonly BYTES_PER_ELEMENT: number }
 
-/** `Atomics`, as it was before the checker guards the global one. */
+/** The functions of `Atomics` without the checker's guards. */
 export const native: Record<string, (...args: any[]) => unknown> = { ...bind(Atomics) }
 
 function bind(atomics: Atomics): Record<string, (...args: any[]) => unknown> {

@@ -1,4 +1,4 @@
-/** What a pattern takes apart, or an object is made of, where that is a view: a step an element. */
+/** Patterns, and object literals with a spread, whose source is a view: one step for each element. */
 import { bodyStep, generatorBody } from '../../compiler/runtime/generator.ts'
 import { append, call, count, get, lengthOf, type Stops } from './elementwise.ts'
 import { PLAIN_READ } from '../machine/operations.ts'
@@ -10,7 +10,7 @@ export const isTyped: (x: unknown) => boolean = x => isShared(x) && kindOf(realO
 export const isIndex: (key: unknown) => key is string | number = (key): key is string | number =>
   (typeof key === 'number' || typeof key === 'string') && String(Number(key)) === String(key)
 
-/** The first elements of what an array pattern takes apart: those of a view, or of a generator that stops. */
+/** The first `most` elements of the source of an array pattern: a view, or a generator that takes steps. */
 export function* take(site: number, from: any, most: number): Stops {
   if (isTyped(from)) {
     const values: unknown[] = []
@@ -29,8 +29,8 @@ export function* take(site: number, from: any, most: number): Stops {
 }
 
 /**
- * What an object pattern takes apart, or an object is made of: of a view, all that is its own, and these
- * properties beside.
+ * The source of an object pattern or a spread: of a view, its own properties if `all`, and the properties
+ * `names`.
  */
 export function* fields(site: number, from: any, all: boolean, names: readonly string[]): Stops {
   if (!isTyped(from)) return all ? parts(from, null) : from

@@ -1,7 +1,7 @@
 /**
- * What runs code without a call: a property that has a getter, a proxy, the conversion of an object. Such
- * code may change something of its own, so a turn of a loop in which it ran is no useless one, unless it is
- * known to change nothing.
+ * Code that runs without a call: a getter, a trap of a proxy, the conversion of an object. Such code may
+ * change something of its own. So a turn of a loop in which it ran is not useless, unless the code is known
+ * to change nothing.
  *
  *     spinner                                     other
  *     -------                                     -----
@@ -9,9 +9,9 @@
  *     turn 2: load x → 0, counted.value → 2       (`value` has a getter that counts: turn 2 is not turn 1)
  *
  * Conversions of objects count as effects where they happen. Properties are read all the time, so a thread
- * only notes what it reads (`peek`), and what it noted in a turn is looked at when the turn seems useless: a
- * data property, an accessor of the language and one of the check's own code, which tells of its effects, are
- * quiet; others are not.
+ * only notes what it reads (`peek`). Its notes of a turn are checked when the turn seems useless. Quiet are a
+ * data property, an accessor of the language, and an accessor of the check's own code, which reports its
+ * effects itself; other accessors are not.
  */
 import { inspectors } from '../../compiler/runtime/builtins/inspectors.ts'
 import { resumableOf } from '../../compiler/runtime/builtins/callback.ts'
@@ -47,7 +47,7 @@ export function peek<T>(holder: T, key: unknown): T {
   return holder
 }
 
-/** A value that is converted next. */
+/** `value`, which is converted next. */
 export function primitive<T>(value: T): T {
   if (isObject(value)) {
     effect()
@@ -56,7 +56,7 @@ export function primitive<T>(value: T): T {
   return value
 }
 
-/** What stands right of `in`: a proxy has code for it. */
+/** The right side of `in`: a proxy has a trap for it. */
 export function within<T>(value: T): T {
   if (isObject(value)) {
     for (let holder: object | null = value; holder !== null; holder = getPrototypeOf(holder)) {
@@ -70,13 +70,13 @@ export function within<T>(value: T): T {
   return value
 }
 
-/** What stands left of `instanceof`: a proxy has code for its prototype. */
+/** The left side of `instanceof`: a proxy has a trap for its prototype. */
 export function unproxied<T>(value: T): T {
   if (isObject(value) && !pending.reals.has(value) && isProxy(value)) effect()
   return value
 }
 
-/** What stands right of `instanceof`. */
+/** The right side of `instanceof`. */
 export function kind<T>(value: T): T {
   if (typeof value !== 'function' || !isQuiet(value, Symbol.hasInstance) || !isQuiet(value, 'prototype'))
     effect()
@@ -89,13 +89,13 @@ export function kind<T>(value: T): T {
 
 const hasInstance = Function.prototype[Symbol.hasInstance]
 
-/** `holder`, of which a property is written next; `key` is undefined where it has to be worked out. */
+/** `holder`, of which a property is written next. `key` is undefined if it is computed. */
 export function poke<T>(holder: T, key: PropertyKey | undefined): T {
   if (pending.current >= 0 && isObject(holder)) noteSetter(holder, key)
   return holder
 }
 
-/** What a loop goes through, where it is no view. */
+/** The source of a `for…of` loop that is not a view. */
 export function through<T>(list: T): T {
   if (pending.current >= 0 && isObject(list)) noteIteration(list)
   return list
@@ -114,7 +114,7 @@ function isQuiet(value: object, key: PropertyKey): boolean {
   return true
 }
 
-/** Whether all that a thread has noted since is quiet. */
+/** Whether all notes of a thread from `since` on are quiet. */
 function wasQuiet(thread: number, since: number): boolean {
   const count = (pending.propertiesRead[thread] - since) | 0
   if (count < 0 || count > NOTED_MAX) return false
@@ -131,16 +131,14 @@ const arrayIterator = Array.prototype[Symbol.iterator]
 const nextOfArray: { next: unknown } = getPrototypeOf([][Symbol.iterator]()) as never
 const { next } = nextOfArray
 
-/** True for an array whose elements are all just there, and which the language itself goes through. */
+/** True for an array whose elements can all be read without running code that may change something. */
 export function isQuietList(list: unknown): boolean {
   if (!Array.isArray(list) || isProxy(list)) return false
   for (let i = 0; i < list.length; i++) if (!isQuiet(list, String(i))) return false
   return true
 }
 
-/**
- * What is spread or taken apart by position, where it is no view: anything but a plain array may run code.
- */
+/** The source of a spread or an array pattern that is not a view: anything but a plain array may run code. */
 export function listed<T>(list: T): T {
   if (pending.current < 0 || typeof list === 'string') return list
   const plain =
@@ -154,7 +152,7 @@ export function listed<T>(list: T): T {
   return list
 }
 
-/** What is taken apart by name, or by all its own properties (`names` is null). */
+/** The source of an object pattern; `names` is null for all its own properties. */
 export function parts<T>(value: T, names: readonly string[] | null): T {
   if (pending.current < 0 || !isObject(value)) return value
   if (names === null) noteGiven([value])

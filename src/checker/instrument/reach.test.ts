@@ -10,7 +10,7 @@ beforeAll(async () => {
   ))
 })
 
-/** What the reader sees while the other thread writes both words, and both are changed one by one. */
+/** The outcomes of the reader while the other thread writes both words, one after the other. */
 function seen(reach: Reach, others: Others): string[] {
   const found = new Set<string>()
   check(`${reach.clause}: ${reach.way}`, { races: false }, (): Program => {
@@ -41,7 +41,7 @@ const expected: Record<Reach['does'], string> = {
   refused: 'nothing: it is refused',
 }
 
-describe('whatever reaches shared memory', () => {
+describe('code that reaches shared memory', () => {
   test('takes a step for each element, or is refused with its place', async () => {
     const others = await loadOthers()
     const wrong: string[] = []

@@ -1,7 +1,10 @@
 import { CheckError } from '../errors.ts'
 import { pending, siteName } from '../machine/pending.ts'
 
-/** The code of a thread did what cannot be explored: it gets an error, which also stands if it catches it. */
+/**
+ * The code of a thread did something that cannot be explored. It gets an error, which ends the check even if
+ * the code catches it.
+ */
 export function refuse(what: string, instead: string): never {
   const error = new CheckError(
     'ERR_CHECK_UNINSTRUMENTED',
@@ -11,7 +14,7 @@ export function refuse(what: string, instead: string): never {
   throw error
 }
 
-/** Where the code that runs stands, as well as can be known. */
+/** The place of the running code, as exactly as it is known. */
 export function where(): string {
   const thread = pending.current
   if (thread < 0) return 'in the set-up'
@@ -24,8 +27,7 @@ export function where(): string {
 }
 
 /**
- * The stack, as far down as the code of the check: the language's functions stand over it, as the runtime
- * models them.
+ * The whole stack, down to the code of the check: the models of the language's functions are on top of it.
  */
 function wholeStack(): string {
   const { stackTraceLimit } = Error
@@ -35,13 +37,16 @@ function wholeStack(): string {
   return stack
 }
 
-/** The checker, its compiler and the coroutines that both run on: frames of theirs are not a check's. */
+/**
+ * The folders whose stack frames do not belong to a check: the checker, its compiler and the coroutines that
+ * both use.
+ */
 const own: readonly string[] = ['checker/', 'compiler/', 'coroutine/'].map(
   folder => new URL(`../../${folder}`, import.meta.url).pathname,
 )
 const LANGUAGE = /node:|<anonymous>|\(native\)|\/node_modules\//
 
-/** The first line of a stack that is not of the checker, its compiler or the language. */
+/** The first place in a stack that is not in the checker, its compiler or the language. */
 function callerOf(stack: string): string | undefined {
   for (const line of stack.split('\n').slice(1)) {
     const found = /\(?((?:file:\/\/)?\/[^()]*?:\d+:\d+)\)?$/.exec(line.trim())

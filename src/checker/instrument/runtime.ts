@@ -7,8 +7,8 @@ import { refuse } from './refusal.ts'
 import { nativeMark } from '../machine/views.ts'
 
 /**
- * What instrumented code calls. It records the operation that the running virtual thread wants next; the
- * machine reads it after the generator has yielded, and performs it when the explorer picks the thread.
+ * The runtime of instrumented code. It records the next operation of the running virtual thread. The machine
+ * reads the operation after the generator has yielded, and performs it when the explorer picks the thread.
  */
 export { twin }
 export * from '../../compiler/runtime.ts'
@@ -24,14 +24,13 @@ export { kind, parts, peek, poke, primitive, through, unproxied, within } from '
 setTwinShape(resumable)
 for (const fn of generatorMethods) vouchFor(fn)
 
-/** `fn.bind(…)`: what is made of an instrumented function counts as one. */
+/** `fn.bind(…)`: a bound instrumented function counts as instrumented. */
 export function binder(fn: any, text: string): (...args: any[]) => any {
   const made = bind(fn, text)
   return typeof fn === 'function' && isInstrumented(fn) ? (...args) => vouchFor(made(...args)) : made
 }
 
-// By whatever name it is called, a pause changes nothing: a turn of a loop with one in it can still be a
-// useless one.
+// A pause changes nothing, by whatever name it is called: a turn of a loop that pauses can still be useless.
 if (typeof Atomics.pause === 'function' && !(twin in Atomics.pause))
   attach(
     Atomics.pause,
@@ -48,24 +47,23 @@ setPlainStop(() => {
 })
 
 /**
- * A virtual thread switches at every access, a few calls deep: its generators stay as the engine makes them.
+ * The generators of a virtual thread stay unchanged: it switches at every access, but only a few calls deep.
  */
 export function resumable<F>(fn: F): F {
   return fn
 }
 
-/**
- * A view as code outside of the threads uses it: set-ups and final assertions read and write as fast as ever.
- */
+/** The real view, for code outside of the threads: set-ups and final assertions access it at full speed. */
 export function direct<T>(x: T): T {
   return pending.current < 0 && isShared(x) ? (realOf(x) as T) : x
 }
 
-/** Only there for the text of a class: marks.ts. */
+/** Does nothing: its call puts the mark into the text of a class (marks.ts). */
 export function marked(_mark: string): void {}
 
 /**
- * The plain form of a function begins to run: inside a thread, called by code that the compiler does not see.
+ * The plain form of a function starts. Inside a thread this means that code which is not instrumented called
+ * it.
  */
 export function entered(_mark: string): void {
   if (pending.current >= 0) effect()

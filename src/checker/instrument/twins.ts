@@ -1,7 +1,7 @@
 /**
- * Functions of the language that are given shared memory by their names (`Array.from(view)`,
- * `Reflect.get(view, 0)`), and those that call others: each gets a twin, which takes the steps, and says
- * whether it may have had an effect otherwise.
+ * Functions of the language that get shared memory as an argument (`Array.from(view)`,
+ * `Reflect.get(view, 0)`), and those that call other functions. Each gets a twin, which takes the steps and
+ * reports other effects.
  */
 import { attach, own } from '../../compiler/runtime.ts'
 import { resumableOf } from '../../compiler/runtime/builtins/callback.ts'
@@ -24,8 +24,8 @@ type Callable = (...args: any[]) => any
 const Typed: any = Object.getPrototypeOf(Int8Array)
 
 /**
- * Gives a function of the language a twin for when it is given shared memory; else it does as it did, with an
- * effect unless it is `quiet`.
+ * Gives a function of the language a twin. With shared memory the twin runs the model. Otherwise it calls the
+ * function, which is an effect unless the call is `quiet`.
  */
 function over(
   holder: any,
@@ -51,12 +51,12 @@ function over(
 }
 
 const never = (): boolean => false
-/** Whether a method of a list of the thread's own runs no code but the check's. */
+/** Whether a method of an ordinary list runs only code of the check. */
 const ofQuietList = (self: unknown, args: unknown[]): boolean =>
   (ArrayBuffer.isView(self) || isQuietList(self)) &&
   args.every(x => (typeof x === 'function' ? resumableOf(x as never) !== undefined : Object(x) !== x))
 
-/** A callback that is not instrumented is called as such. */
+/** The callback as the twin calls it: one that is not instrumented is called as such. */
 function callback(fn: unknown): unknown {
   if (typeof fn !== 'function' || (resumableOf(fn as never) !== undefined && !isUnseen(fn))) return fn
   return function (this: unknown, ...args: unknown[]) {
@@ -67,7 +67,7 @@ function callback(fn: unknown): unknown {
 const givenView = (_: unknown, [first]: any[]): boolean =>
   isTyped(first) || generatorBody(first) !== undefined
 
-/** Methods that only look at their list. */
+/** Methods that only read their list. */
 const lookers = new Set(
   'at every find findIndex findLast findLastIndex forEach includes indexOf join lastIndexOf reduce reduceRight some'.split(
     ' ',
@@ -130,7 +130,7 @@ function isKnownFunction(fn: unknown): boolean {
 
 const isPlainList = (list: unknown): boolean => list === undefined || list === null || isQuietList(list)
 
-/** Calls a function, by its twin where it has one. */
+/** Calls a function through its twin, if it has one. */
 function* run(fn: any, self: unknown, args: unknown[]): Stops {
   return resumableOf(fn) === undefined
     ? plain(fn, self, args, fn.name)
@@ -198,14 +198,14 @@ over(JSON, 'stringify', never, givenView, function* (site, _, [view, ...rest]) {
   return JSON.stringify(yield* fields(site, view, true, []), ...rest)
 })
 
-/** Only a load of memory of the thread's own leaves it as it is. */
+/** Of the calls on memory of the thread's own, only a load changes nothing. */
 function quietAtomic(name: string): (self: unknown, args: unknown[]) => boolean {
   return name === 'load' ? (_, [, index]) => Object(index) !== index : never
 }
 
 const onShared = (_: unknown, [view]: any[]): boolean => isShared(view)
 
-/** What a function of `Atomics` is in a thread. */
+/** The model of a function of `Atomics`. */
 function atomic(kind: number): Model {
   return function* (site, _, [view, index, a, b]) {
     return yield op(kind, site, view, index, a, b)
@@ -216,7 +216,7 @@ for (let kind = LOAD; kind <= WAIT_ASYNC; kind++) {
   over(Atomics, KIND_NAMES[kind]!, quietAtomic(KIND_NAMES[kind]!), onShared, atomic(kind))
 }
 
-/** Gives what stands in the place of a function of `Atomics` while a check runs the twin of that function. */
+/** Gives `fn`, which replaces a function of `Atomics` during a check, the twin of that function. */
 export function attachAtomic(fn: Callable, name: string): void {
   const holder = { [name]: fn }
   over(holder, name, quietAtomic(name), onShared, atomic(KIND_NAMES.indexOf(name)))

@@ -11,7 +11,7 @@ beforeAll(async () => {
   )
 })
 
-/** What the word holds in the end of a check of one way. */
+/** The final values of the word in a check of one way. */
 function stored(way: Way): number[] {
   const found = new Set<number>()
   check(way.way, (): Program => {

@@ -18,7 +18,7 @@ function checked(way: Way): CheckResult {
 }
 
 describe('code that is not instrumented', () => {
-  test('makes the result incomplete or is refused, however a thread comes to run it', () => {
+  test('makes the result incomplete or is refused, whatever makes a thread run it', () => {
     const passed: string[] = []
     for (const way of programs.hidden) {
       try {
@@ -46,7 +46,7 @@ describe('code that is not instrumented', () => {
     expect(passed).toEqual([])
   })
 
-  test('is not what the language, the check and assertions run', () => {
+  test('does not include the language, the check and assertions', () => {
     for (const way of programs.known) expect(checked(way), way.way).toMatchObject({ complete: true, why: '' })
   })
 })

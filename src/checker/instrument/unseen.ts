@@ -1,15 +1,15 @@
 /**
  * Code that runs inside a thread and is not instrumented. It may have shared memory of its own, from the
- * set-up or from its own module, so what it does is no step:
+ * set-up or from its own module, and its accesses are not steps:
  *
  *     thread 0                          thread 1
  *     --------                          --------
  *     n = library.count()               n = library.count()
  *     library.set(n + 1)                library.set(n + 1)        (no order of these four is tried)
  *
- * So an execution in which such code ran is no proof: the result of the check is incomplete, and says which
- * code it was. Code is known if it is instrumented, of the language, or a function of the host that computes
- * and keeps nothing (`hosts`); and so is vitest's `expect`.
+ * So an execution in which such code ran proves nothing: the result of the check is incomplete, and names the
+ * code. Known code is instrumented code, the language, functions of the host that compute and keep nothing
+ * (`hosts`), and vitest's `expect`.
  */
 import { inspectors } from '../../compiler/runtime/builtins/inspectors.ts'
 import { isIntrinsic } from './intrinsics.ts'
@@ -19,10 +19,7 @@ import { where } from './refusal.ts'
 
 const { getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect
 
-/**
- * Modules of the host whose functions keep nothing that they are given, and call nothing but what they are
- * given.
- */
+/** Modules of the host whose functions keep none of their arguments, and call nothing but their arguments. */
 const modules: readonly string[] = [
   'assert assert/strict buffer console crypto fs os path querystring string_decoder url util zlib v8',
 ].flatMap(line => line.split(' '))
@@ -50,7 +47,7 @@ const host = (globalThis as { process?: Host }).process
 for (const name of modules) walk(host?.getBuiltinModule?.(`node:${name}`), 3)
 for (const name of globals) walk((globalThis as unknown as Record<string, unknown>)[name], 3)
 
-/** Vitest's `expect`, where vitest runs the check. */
+/** Vitest's `expect`, if vitest runs the check. */
 interface Expect {
   (value: unknown): object
   getState(): { assertionCalls: number }
@@ -58,14 +55,14 @@ interface Expect {
 }
 
 /**
- * The prototype of the assertions that `expect` returns, each behind a proxy; null: it is not known yet, or
+ * The prototype of the assertions that `expect` returns, each behind a proxy. Null: it is not known yet, or
  * there is no `expect`.
  */
 let assertion: object | null = null
 
 /**
- * Assertions compute and throw, so they count as functions of the host. Asked for only when a thread runs
- * code that is not known.
+ * Assertions compute and throw, so they count as functions of the host. Called only when a thread runs
+ * unknown code.
  */
 function learnExpect(): void {
   const expect = (globalThis as unknown as Record<symbol, Expect | undefined>)[Symbol.for('expect-global')]
@@ -77,13 +74,13 @@ function learnExpect(): void {
   walk(assertion, 3)
 }
 
-/** What is behind the proxy that `expect` returns. */
+/** Whether this is the target of a proxy that `expect` returned. */
 function isAssertion(target: object): boolean {
   learnExpect()
   return assertion !== null && inspectors?.isProxy(target) !== true && getPrototypeOf(target) === assertion
 }
 
-/** True for a function of which nothing is known. */
+/** True for a function that is not known code. */
 export function isUnseen(fn: unknown): fn is (...args: never[]) => unknown {
   if (typeof fn !== 'function' || isIntrinsic(fn) || pending.reals.has(fn) || hosts.has(fn)) return false
   if (isInstrumented(fn)) return false
@@ -91,17 +88,17 @@ export function isUnseen(fn: unknown): fn is (...args: never[]) => unknown {
   return !hosts.has(fn)
 }
 
-/** Takes note of code that is not known. */
+/** Notes that unknown code ran. */
 export function ran(what: string): void {
   pending.unseen ??= `${what}, ${where()}: it is not instrumented, and what it shares with other threads is not known; name its module in the check: \`{ modules: [...] }\``
 }
 
-/** Takes note of those of these that are functions of which nothing is known: something will call them. */
+/** Notes the unknown functions among these values: something will call them. */
 export function noteCallbacks(values: readonly unknown[]): void {
   for (const fn of values) if (isUnseen(fn)) ran(`${fn.name || 'a function'} was called back`)
 }
 
-/** Takes note of a proxy whose traps are not known. True for any proxy. */
+/** Notes a proxy whose traps are unknown code. True for any proxy. */
 function noteProxy(holder: object): boolean {
   if (isIntrinsic(holder) || inspectors?.isProxy(holder) !== true) return false
   const made = pending.proxies.get(holder)
@@ -113,17 +110,17 @@ function noteProxy(holder: object): boolean {
   return true
 }
 
-/** Objects that are no proxy and no memory of the check, which they never become. */
+/** Objects that are neither proxies nor memory of the check, which never changes. */
 const ordinary = new WeakSet<object>()
 
-/** Whether traps answer for the object: those of the checker, or of a proxy, which is noted. */
+/** Whether the object has traps: those of the checker, or those of a proxy, which is noted. */
 function isTrapped(holder: object): boolean {
   if (pending.reals.has(holder) || noteProxy(holder)) return true
   ordinary.add(holder)
   return false
 }
 
-/** A property is about to be read: takes note of an accessor of which nothing is known. */
+/** Before a property is read: notes a getter that is unknown code. */
 export function noteAccessor(value: object, key: PropertyKey): void {
   for (let holder: object | null = value; holder !== null; holder = getPrototypeOf(holder)) {
     if (!ordinary.has(holder) && isTrapped(holder)) return
@@ -134,7 +131,7 @@ export function noteAccessor(value: object, key: PropertyKey): void {
   }
 }
 
-/** A value is about to be converted by its own methods. */
+/** Before a value is converted by its own methods. */
 export function noteConversion(value: object): void {
   for (const key of [Symbol.toPrimitive, 'valueOf', 'toString']) {
     for (let holder: object | null = value; holder !== null; holder = getPrototypeOf(holder)) {
@@ -148,7 +145,7 @@ export function noteConversion(value: object): void {
   }
 }
 
-/** A value is about to be gone through by its own iterator. */
+/** Before a value is iterated by its own iterator. */
 export function noteIteration(value: object): void {
   for (let holder: object | null = value; holder !== null; holder = getPrototypeOf(holder)) {
     if (!ordinary.has(holder) && isTrapped(holder)) return
@@ -159,7 +156,7 @@ export function noteIteration(value: object): void {
   }
 }
 
-/** The property `key` is about to be written; of a key that has to be worked out, any. */
+/** Before the property `key` is written; undefined for a computed key: any property. */
 export function noteSetter(value: object, key: PropertyKey | undefined): void {
   for (let holder: object | null = value; holder !== null; holder = getPrototypeOf(holder)) {
     if (!ordinary.has(holder) && isTrapped(holder)) return
@@ -174,8 +171,8 @@ export function noteSetter(value: object, key: PropertyKey | undefined): void {
 }
 
 /**
- * A function of the language is given these, and may call whatever code they have: methods that convert,
- * iterators, accessors, traps.
+ * Before a function of the language gets these values: it may call any code of theirs (methods that convert,
+ * iterators, accessors, traps).
  */
 export function noteGiven(values: readonly unknown[]): void {
   const seen = new Set<unknown>()
