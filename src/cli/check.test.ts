@@ -269,7 +269,7 @@ describe('heddle check', () => {
       '--patience',
       '1',
     ])
-    expect(err).not.toContain('nothing has come back')
+    expect(err).not.toContain('no progress for')
     expect(out).toContain('lost: ')
     expect(code).toBe(1)
   })
@@ -280,7 +280,7 @@ describe('heddle check', () => {
   ])('names a check whose own code never comes back, and ends: %s', async (name, text) => {
     const started = await heddleCheck([checkFile('stuck.check.ts', adder + text), '--patience', '1'])
     expect(started.out).toContain('✓ adders')
-    expect(started.err).toMatch(new RegExp(`✗ .*stuck.check.ts ${name}: nothing has come back for 1 s`))
+    expect(started.err).toMatch(new RegExp(`✗ .*stuck.check.ts ${name}: no progress for 1 s`))
     expect(started.code, 'only a kill ends such a thread').toBe(null)
   })
 })

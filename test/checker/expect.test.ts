@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { check, CheckFailure } from '../../src/checker/check.ts'
 
-/** This file is instrumented as a user's test file is: the checks in it may use vitest's `expect`. */
+/** This file is instrumented like a user's test file: the checks in it may use vitest's `expect`. */
 function words(): Int32Array<SharedArrayBuffer> {
   return new Int32Array(new SharedArrayBuffer(4))
 }
@@ -34,7 +34,7 @@ describe('expect inside a thread of a check', () => {
     expect(lossy).toThrow(CheckFailure)
   })
 
-  test('is no reason to trust another proxy', () => {
+  test('does not make another proxy trusted', () => {
     const hidden = new Proxy({}, { get: () => 1 }) as { one: number }
     const result = check('a proxy from outside', { allowIncomplete: true }, () => {
       const memory = words()

@@ -10,7 +10,7 @@ import {
 
 const { counter, map, mutex, queue, register, set, stack } = specifications
 
-/** A history that was written down by hand: the time of each call, and what it returned. */
+/** A history that is written by hand: the time of each call, and its result. */
 function written(
   ...calls: readonly (readonly [
     operation: string,
@@ -46,7 +46,7 @@ describe('a history', () => {
     )
   })
 
-  test('two readers do not see a write come and go', () => {
+  test('two readers do not see a write appear and disappear', () => {
     const calls = written(
       ['write', [1], undefined, 0, Infinity],
       ['read', [], 1, 0, 0],
@@ -207,7 +207,7 @@ class Ring {
   }
 }
 
-/** A register whose reads are answered from what this reader saw last: no access at all. */
+/** A register whose reads return the last value that this reader saw, without an access. */
 class CachedRegister {
   readonly words = new Int32Array(new SharedArrayBuffer(4))
   cached = 0
@@ -272,7 +272,7 @@ describe('a check whose final assertion is that the history is linearizable', ()
     expect(found(setup)).toContain('read() → 0: would give 1')
   })
 
-  test('with crashes, what a dead thread had begun may have happened or not', () => {
+  test('with crashes, the unfinished call of a dead thread may have happened or not', () => {
     const setup = () => {
       const history = new History()
       const shared = history.of(new Counter())

@@ -1,14 +1,14 @@
 /**
  * The litmus tests of the literature, under the memory model of ECMA-262. `x=1` is a plain access, `x:=1` one
- * by Atomics. An outcome is what the registers and, after `;`, the final reads found, in order. Each expected
- * set is derived beside it, from the axioms as docs/weakmemory.md numbers them; "SC" means the outcomes of
- * interleavings: all accesses are atomic and there is no race.
+ * by Atomics. An outcome is the list of the values in the registers and, after `;`, of the final reads, in
+ * order. Each expected set is derived beside it, from the axioms as docs/weakmemory.md numbers them. "SC"
+ * means the outcomes of interleavings: all accesses are atomic and there is no race.
  */
 import { describe, expect, test } from 'vitest'
 import { check } from '../../src/checker/check.ts'
 import { program } from './litmusprogram.ts'
 
-/** All strings of so many digits, each below `base`. */
+/** All strings of this many digits, each below `base`. */
 function all(digits: number, base = 2): string[] {
   return digits === 0
     ? ['']
@@ -25,8 +25,8 @@ const tests: readonly (readonly [name: string, text: string, expected: readonly 
   ['SB, atomic writes', 'x:=1 r=y | y:=1 s=x', all(2)], // [5c] needs an atomic read, [5b] an atomic write to take from
   ['SB, atomic reads', 'x=1 r:=y | y=1 s:=x', all(2)], // [5] needs an atomic write between
   ['SB, one thread atomic', 'x:=1 r:=y | y=1 s=x', all(2)],
-  // Load buffering. That a read takes a write does not order them, unless they synchronize: both atomic, same
-  // range.
+  // Load buffering. A read that takes a write is not ordered after it, unless they synchronize: both atomic,
+  // same range.
   ['LB', 'r=x y=1 | s=y x=1', all(2)],
   ['LB, atomic', 'r:=x y:=1 | s:=y x:=1', without(all(2), '11')], // [1]: a circle
   ['LB, atomic reads', 'r:=x y=1 | s:=y x=1', all(2)],
@@ -45,7 +45,7 @@ const tests: readonly (readonly [name: string, text: string, expected: readonly 
   ['IRIW, atomic writes', 'x:=1 | y:=1 | a=x b=y | c=y d=x', all(4)],
   ['IRIW, atomic reads', 'x=1 | y=1 | a:=x b:=y | c:=y d:=x', all(4)],
   ['IRIW, second reads plain', 'x:=1 | y:=1 | a:=x b=y | c:=y d=x', all(4)], // [5c] needs atomic reads
-  // Two writes each. The final reads happen after all, and find any write that no other hides.
+  // Two writes each. The final reads happen after everything, and find any write that no other hides.
   ['2+2W', 'x=1 y=2 | y=1 x=2 ; x y', ['11', '12', '21', '22']],
   ['2+2W, atomic', 'x:=1 y:=2 | y:=1 x:=2 ; x y', ['12', '21', '22']], // [5b]: the last in the memory order
   ['2+2W, x atomic', 'x:=1 y=2 | y=1 x:=2 ; x y', ['11', '12', '21', '22']],

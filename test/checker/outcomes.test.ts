@@ -7,7 +7,7 @@ import {
   type Program,
 } from '../../src/checker/check.ts'
 
-/** One of two wins a word. */
+/** Two threads compete for a word: one wins. */
 function race(): Program {
   const memory = new Int32Array(new SharedArrayBuffer(4))
   const take = (): string => (Atomics.compareExchange(memory, 0, 0, 1) === 0 ? 'won' : 'lost')
@@ -47,7 +47,7 @@ for (const memory of ['sequential', 'weak'] as const) {
     })
   })
 
-  test(`${memory}: an outcome that is not expected fails the check, if it is said to be the only one`, () => {
+  test(`${memory}: an outcome that is not expected fails the check with onlyOutcomes`, () => {
     const result = resultOf({ memory, expectOutcomes: [['won', 'lost']], onlyOutcomes: true }, race)
     expect(result).toMatchObject({ ok: false, failure: { kind: 'unexpected-outcome' } })
     expect(result.failure?.title).toContain('["lost", "won"]')
@@ -55,7 +55,7 @@ for (const memory of ['sequential', 'weak'] as const) {
     expect(resultOf({ memory, expectOutcomes: [['won', 'lost']] }, race).ok).toBe(true)
   })
 
-  test(`${memory}: an incomplete search says which outcomes it has not met`, () => {
+  test(`${memory}: an incomplete search names the outcomes that it has not reached`, () => {
     const result = check(
       'race',
       { memory, expectOutcomes: [['lost', 'lost']], executions: 1, allowIncomplete: true },
@@ -66,7 +66,7 @@ for (const memory of ['sequential', 'weak'] as const) {
   })
 }
 
-test('what the final assertion returns is the outcome, whatever the order of its fields', () => {
+test('the result of the final assertion is the outcome, whatever the order of its fields', () => {
   const setup = (): Program => ({ ...race(), final: ({ results: [a, b] }) => ({ b, a }) })
   check(
     'fields',
@@ -81,7 +81,7 @@ test('what the final assertion returns is the outcome, whatever the order of its
   )
 })
 
-test('options that make no sense are refused', () => {
+test('options that contradict each other or have a wrong type are refused', () => {
   expect(() => check('no', { onlyOutcomes: true }, race)).toThrow('give `expectOutcomes` too')
   expect(() => check('no', { expectOutcomes: 'won' as never }, race)).toThrow('`expectOutcomes` is won')
 })

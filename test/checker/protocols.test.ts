@@ -13,7 +13,7 @@ interface Tried {
   readonly title?: string
 }
 
-/** The protocols that must have a check, by the folder or file of it. */
+/** The protocols that must have a check, each with the folder or file of the check. */
 const protocols: Readonly<Record<string, RegExp>> = {
   arena: /^src\/arena\//,
   scheduler: /^src\/sched\/core\//,
@@ -28,7 +28,7 @@ const protocols: Readonly<Record<string, RegExp>> = {
   payload: /^src\/payload\//,
 }
 
-test('each check file has checks that are explored to their end, and none that fails', async () => {
+test('each check file has checks that are explored to their end, and no check that fails', async () => {
   const root = fileURLToPath(new URL('../..', import.meta.url))
   const { stdout } = await promisify(execFile)(
     process.execPath,

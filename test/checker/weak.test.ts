@@ -1,6 +1,6 @@
 /**
- * What a check of weak memory does beside the litmus tests: read-modify-writes, tearing, thin air, loops,
- * reports, refusals.
+ * Checks of weak memory beyond the litmus tests: read-modify-writes, tearing, thin air, loops, reports,
+ * refusals.
  */
 import { describe, expect, test } from 'vitest'
 import { check, CheckedMutex, CheckFailure, History, type Program } from '../../src/checker/check.ts'
@@ -15,7 +15,7 @@ function outcomes(setup: () => Program): unknown[] {
 const words = (): Int32Array<SharedArrayBuffer> => new Int32Array(new SharedArrayBuffer(16))
 
 describe('a read-modify-write', () => {
-  test('is one event: none comes between what it reads and what it writes', () => {
+  test('is one event: no write comes between its read and its write', () => {
     expect(
       outcomes(() => {
         const m = words()
@@ -25,8 +25,9 @@ describe('a read-modify-write', () => {
     ).toEqual(['[0, 1, 2]', '[1, 0, 2]'])
   })
 
-  test('that races with a plain write is no better than plain: two may take the same write', () => {
-    // Of 0 only one can (5c); 5 is no atomic write and happens before neither, so nothing of [5] applies.
+  test('that races with a plain write acts like plain accesses: two may take the same write', () => {
+    // Only one can take 0 (5c). The write of 5 is not atomic and happens before neither, so [5] does not
+    // apply.
     expect(
       outcomes(() => {
         const m = words()
@@ -221,7 +222,7 @@ describe('a value', () => {
     ).toEqual(['[0, 0]', '[1, 0]', '[1, 1]'])
   })
 
-  test('that grows from thread to thread comes to an end', () => {
+  test('that grows from thread to thread has a bound', () => {
     expect(
       outcomes(() => {
         const m = words()
@@ -252,7 +253,7 @@ describe('a loop that waits', () => {
       }
     }
 
-  test('for an atomic ends, and everything before it is there', () => {
+  test('for an atomic ends, and every earlier write is visible', () => {
     expect(outcomes(waits(m => Atomics.load(m, 1)))).toEqual(['42'])
   })
 
@@ -266,7 +267,7 @@ describe('a loop that waits', () => {
     ).toThrow(/livelock: reader may spin for ever at .*weak\.test\.ts/)
   })
 
-  test('for what is never written is a livelock', () => {
+  test('for a value that is never written is a livelock', () => {
     const setup = (): Program => {
       const m = words()
       return {
@@ -281,7 +282,7 @@ describe('a loop that waits', () => {
     expect(() => check('never', { memory: 'weak' }, setup)).toThrow('livelock')
   })
 
-  test('by exchange hands what it guards over', () => {
+  test('by exchange hands over the data that it guards', () => {
     expect(
       outcomes(() => {
         const m = words()
@@ -297,7 +298,7 @@ describe('a loop that waits', () => {
 })
 
 describe('a failure', () => {
-  test('shows the steps in a memory order, what each read took, and why it may', () => {
+  test('shows the steps in a memory order, the write that each read takes, and why it may', () => {
     const failing = (): unknown =>
       check('mp', { memory: 'weak' }, () => {
         const m = words()
@@ -325,7 +326,7 @@ describe('a failure', () => {
   })
 })
 
-describe('what the search cannot do', () => {
+describe('what the search does not support', () => {
   test.each([
     [
       'Atomics.wait',
@@ -392,7 +393,7 @@ describe('what the search cannot do', () => {
     expect(() => check('refused', { memory: 'weak' }, shared)).toThrow(message)
   })
 
-  test('other explorers and deaths are refused beside it', () => {
+  test('other explorers and crashes are refused with it', () => {
     expect(() => check('no', { memory: 'weak', explorer: 'pct' }, program('x=1'))).toThrow(
       "`explorer` is 'pct'",
     )
@@ -402,7 +403,7 @@ describe('what the search cannot do', () => {
     )
   })
 
-  test('a search that meets a bound is incomplete', () => {
+  test('a search that reaches a bound is incomplete', () => {
     const sb = program('x=1 r=y | y=1 s=x')
     for (const options of [{ executions: 2 }, { time: 0 }]) {
       const result = check('bound', { memory: 'weak', allowIncomplete: true, ...options }, sb)
@@ -426,7 +427,7 @@ describe('what the search cannot do', () => {
     expect(() => check('counts', { memory: 'weak', turns: 3 }, counts)).toThrow('raise `turns`')
   })
 
-  test('threads that share more than memory are found out', () => {
+  test('threads that share more than memory are found', () => {
     const steps = (): Program => {
       const memory = words()
       let told = 0

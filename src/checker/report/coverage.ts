@@ -1,25 +1,26 @@
 /**
- * Which statements and branches of the checked files were reached, over all executions of all checks so far.
+ * The statements and branches of the checked files that were reached, over all executions of all checks so
+ * far.
  */
 
 /**
- * A place that is counted: its line, its column, and what it is: a statement, or a way that a branch can go
- * (`if`, `else`, `?`, `&&` …).
+ * A place that is counted: its line, its column, and its kind: a statement, or one side of a branch (`if`,
+ * `else`, `?`, `&&` …).
  */
 type Point = readonly [line: number, column: number, what: string]
 
 interface Counted {
   readonly points: readonly Point[]
-  /** How often each was reached. A file that is loaded twice has two. */
+  /** How often each point was reached. A file that is loaded twice has two arrays. */
   readonly hits: Uint32Array[]
 }
 
 export interface Place {
   readonly line: number
   readonly column: number
-  /** `statement`, or the way that a branch goes there. */
+  /** `statement`, or the side of the branch. */
   readonly what: string
-  /** How often it was reached, executions that were run again included. */
+  /** How often it was reached, including executions that were run again. */
   readonly hits: number
 }
 
@@ -35,7 +36,7 @@ const holder = globalThis as unknown as Record<symbol, Map<string, Counted> | un
 /** Shared by every copy of this module in the process. */
 const files: Map<string, Counted> = (holder[key] ??= new Map())
 
-/** Called by a module that is instrumented with counters: the array that it counts in. */
+/** Called by a module that is instrumented with counters. Returns the array of its counters. */
 export function cover(file: string, points: readonly Point[]): Uint32Array {
   const hits = new Uint32Array(points.length)
   const known = files.get(file)
@@ -47,8 +48,8 @@ export function cover(file: string, points: readonly Point[]): Uint32Array {
 }
 
 /**
- * What has been reached in each file that is instrumented with counters: see `heddle check --coverage` and
- * the plugin's `coverage`.
+ * The coverage of each file that is instrumented with counters: see `heddle check --coverage` and the
+ * plugin's `coverage`.
  */
 export function coverage(): FileCoverage[] {
   return [...files]

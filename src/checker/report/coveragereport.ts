@@ -1,14 +1,14 @@
 import type { FileCoverage, Place } from './coverage.ts'
 import { shorten } from './paths.ts'
 
-/** How often each line was reached on which a statement begins. */
+/** How often each line with the start of a statement was reached. */
 function linesOf({ statements }: FileCoverage): Map<number, number> {
   const lines = new Map<number, number>()
   for (const { line, hits } of statements) lines.set(line, Math.max(lines.get(line) ?? 0, hits))
   return lines
 }
 
-/** The coverage as text: for each file how much was reached, and what was not. */
+/** The coverage as text: for each file the share that was reached, and the places that were not. */
 export function formatCoverage(files: readonly FileCoverage[]): string {
   const rows = files.map(file => {
     const lines = [...linesOf(file)]
@@ -42,7 +42,7 @@ function share(reached: number, all: number, noun: string): string {
   return `${reached} of ${all} ${all === 1 ? noun : plural}`
 }
 
-/** "3, 7-9": lines that follow each other among those with statements are one range. */
+/** "3, 7-9". Lines without statements do not interrupt a range. */
 function rangesOf(missed: readonly number[], all: readonly number[]): string {
   const order = new Map([...all].sort((a, b) => a - b).map((line, at) => [line, at]))
   const ranges: [number, number][] = []

@@ -20,15 +20,15 @@ export type FailureKind =
   | 'unexpected-outcome'
   | 'unreached-outcome'
 
-/** What an execution did wrong, and the schedule that makes it do so again. */
+/** A failure of an execution, and the schedule that reproduces it. */
 export interface Failure {
   readonly kind: FailureKind
   /** One line. */
   readonly title: string
-  /** What else a reader needs, a line each. */
+  /** Further explanations, one line each. */
   readonly detail: readonly string[]
   readonly schedule: Schedule
-  /** The events to point at, as positions in the schedule. */
+  /** The events to mark, as positions in the schedule. */
   readonly marked: readonly number[]
   readonly error: unknown
   /**
@@ -38,8 +38,8 @@ export interface Failure {
 }
 
 /**
- * Looks at the execution that has just ended on a machine. `common`: how many events at its beginning are
- * those of the execution that was judged before.
+ * Judges the execution that has just ended on a machine. `common`: how many events it has in common with the
+ * execution that was judged before, counted from the beginning.
  */
 export function judge(
   machine: Machine,
@@ -57,7 +57,7 @@ export function judge(
   if (fault !== undefined) {
     const wrong = asCheckError(fault.error)
     if (wrong !== undefined) throw wrong
-    // By name: the code under check may have met another copy of the runtime.
+    // By name: the code under check may use another copy of the runtime.
     if (fault.error instanceof Error && fault.error.name === 'EndlessLoopError') {
       throw new CheckError('ERR_CHECK_ENDLESS', fault.error.message, { cause: fault.error })
     }
@@ -70,7 +70,7 @@ export function judge(
         ? `${name}: ${messageOf(fault.error)}`
         : `${isAssertion(fault.error) ? 'assertion failed' : 'uncaught exception'} in ${name}: ${messageOf(fault.error)}`,
       detail: [],
-      // An access to freed memory is found while it is made, what a thread throws after its event.
+      // An access to freed memory is found during its event, an error of a thread after its event.
       schedule: upTo(freed ? fault.at + 1 : fault.at),
       marked: freed ? [fault.other, fault.at].filter(at => at >= 0) : fault.at > 0 ? [fault.at - 1] : [],
       error: fault.error,
@@ -131,7 +131,7 @@ function dataRace(machine: Machine, race: DataRace, schedule: Schedule): Failure
   }
 }
 
-/** No thread can move: is one of them left behind? */
+/** No thread can continue: a failure if one of them has not finished. */
 function judgeStuck(machine: Machine, upTo: (length: number) => Schedule): Failure | undefined {
   const { status, names, log } = machine
   const stuck: number[] = []
@@ -151,7 +151,7 @@ function judgeStuck(machine: Machine, upTo: (length: number) => Schedule): Failu
     } else if (status[t] === SPINNING) {
       kind = 'livelock'
       detail.push(
-        `${names[t]} spins at ${siteName(pending.spunSite[t])}: a turn of the loop changes nothing, and nobody is left to change what it reads`,
+        `${names[t]} spins at ${siteName(pending.spunSite[t])}: a turn of the loop changes nothing, and no thread is left that could change the words it reads`,
       )
       marked.push(...machine.spin.turnOf(t))
     } else if (status[t] === BLOCKED) {
@@ -178,7 +178,7 @@ function judgeStuck(machine: Machine, upTo: (length: number) => Schedule): Failu
   }
 }
 
-/** What a sleeping thread waits for, and whether its wakeup has come and gone. */
+/** The word that a sleeping thread waits for, and whether it missed its wakeup. */
 function describeNap(machine: Machine, thread: number): { text: string; marked: number[]; missed: boolean } {
   const { log, names } = machine
   const sleeper = machine.sleepers[thread]

@@ -21,15 +21,15 @@ import {
 import { pending } from '../machine/pending.ts'
 import type { Schedule } from '../machine/schedule.ts'
 
-/** One step of a recorded execution, for people. */
+/** One step of a recorded execution, as a report shows it. */
 export interface RecordedStep {
   readonly thread: number
   /** "load", "compareExchange", "wait" … */
   readonly kind: string
-  /** What it touched, as the source names it: "i32[start + HEAD]". */
+  /** The word that it accessed, as the source names it: "i32[start + HEAD]". */
   readonly target: string
   readonly index: number
-  /** What it did to it, with values: "= 1", "→ 0", "0 → 1 (expected 0)". */
+  /** Its effect, with values: "= 1", "→ 0", "0 ⇒ 1, done". */
   readonly effect: string
   readonly file: string
   readonly line: number
@@ -38,7 +38,7 @@ export interface RecordedStep {
   readonly marked: boolean
 }
 
-/** Runs a schedule once more and writes down what each step does. The machine's guards must be in place. */
+/** Runs a schedule once more and records the effect of each step. The machine's guards must be in place. */
 export function record(
   machine: Machine,
   setup: Setup,
@@ -79,7 +79,7 @@ export function record(
   return steps
 }
 
-/** The words of the source for the location, and the index if it says more. */
+/** The location as the source names it, with the index if that adds information. */
 export function targetOf(kind: number, text: string, view: unknown, index: number): string {
   if (kind === LOCK || kind === UNLOCK) return 'mutex'
   const named = text.replaceAll(/\s+/g, ' ').trim()

@@ -52,7 +52,7 @@ describe('a report', () => {
     expect(message).toContain('changed the word that it sleeps on, without waking it')
   })
 
-  test('gives the error with the place that threw it, and how to see it again', () => {
+  test('gives the error with the place that threw it, and the command that replays it', () => {
     const { message, result } = failureOf('tornRead')
     expect(message).toMatch(/Error: torn: ffffffff\n +at .*knownbad\.ts(?:\?checked)?:\d+/)
     const schedule = formatSchedule(result.failure!.schedule)
@@ -60,7 +60,7 @@ describe('a report', () => {
     expect(message).toContain(`{ explorer: 'replay', schedule: '${schedule}' }`)
   })
 
-  test('shows of a stack the lines of the check, and none of what ran it', () => {
+  test('shows only those lines of a stack that belong to the check', () => {
     const error = new Error('lost')
     error.stack = `Error: lost
     at final (/work/bad.check.ts:5:73)
@@ -73,17 +73,17 @@ describe('a report', () => {
     expect(text.match(/^ +at .*$/gm)).toEqual(['        at final (/work/bad.check.ts:5:73)'])
   })
 
-  test('is of the shortest schedule', () => {
+  test('shows the shortest schedule', () => {
     const long = failureOf('abaFreeList', { shrink: 0, explorer: 'random', seed: 3 }).result.failure!
     const short = failureOf('abaFreeList', { explorer: 'random', seed: 3 }).result.failure!
     expect(short.kind).toBe(long.kind)
-    // Two reads, the other thread from end to end, and the compare-exchange that must not succeed.
+    // Two reads, the whole other thread, and the compare-exchange that must not succeed.
     expect(formatSchedule(short.schedule)).toBe('0x2.1x9.0')
     expect(short.schedule.threads.length).toBeLessThanOrEqual(long.schedule.threads.length)
     expect(formatSchedule(failureOf('tornRead').result.failure!.schedule)).toBe('0.1x2')
   })
 
-  test('as JSON has the same, as plain data', () => {
+  test('as JSON has the same content, as plain data', () => {
     const { result, steps } = failureOf('lockOrder')
     const json = JSON.parse(JSON.stringify(toJson(result, steps, 'lock.check.ts'))) as {
       file: string
@@ -120,7 +120,7 @@ describe('a report', () => {
 })
 
 describe('a schedule', () => {
-  test('is written with runs counted and deaths in front, and read back', () => {
+  test('is written with runs counted and deaths first, and can be read back', () => {
     const schedule = { threads: [0, 0, 0, 1, 0, 0, 12], crashes: [{ thread: 2, step: 7 }] }
     expect(formatSchedule(schedule)).toBe('2!7/0x3.1.0x2.12')
     expect(parseSchedule('2!7/0x3.1.0x2.12')).toEqual(schedule)

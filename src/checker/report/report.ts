@@ -6,7 +6,7 @@ import type { CheckResult } from '../search/search.ts'
 const CELL_MAX = 52
 
 /**
- * A failure as text: what went wrong, then a column for each thread and a line for each step, racing steps
+ * A failure as text: its title, then a column for each thread and a line for each step. Racing steps are
  * marked ▶.
  */
 export function formatFailure(result: CheckResult, steps: readonly RecordedStep[], file: string): string {
@@ -14,7 +14,7 @@ export function formatFailure(result: CheckResult, steps: readonly RecordedStep[
   if (failure === undefined) return formatSummary(result)
   const schedule = formatSchedule(failure.schedule)
   const lines = [`✗ ${result.name}: ${failure.title}`, ...failure.detail.map(text => `    ${text}`), '']
-  // What no execution does has no steps.
+  // An outcome that no execution reaches has no steps.
   const isShown = failure.kind !== 'unreached-outcome'
   if (isShown) lines.push(...formatColumns(steps, threads))
   if (failure.error instanceof Error && failure.error.stack !== undefined) {
@@ -45,7 +45,7 @@ export function formatSummary(result: CheckResult): string {
   )
 }
 
-/** A line for each outcome, with how many executions ended so. */
+/** A line for each outcome, with the number of its executions. */
 function formatOutcomes({ outcomes = [] }: CheckResult): string[] {
   const shown = outcomes.slice(0, OUTCOMES_MAX)
   const width = Math.max(...shown.map(({ text }) => text.length))

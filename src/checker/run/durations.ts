@@ -1,4 +1,7 @@
-/** How long checks took the last time, for the order in which they run and the estimate of the time left. */
+/**
+ * The durations of checks in the last run, for their order in this run and the estimate of the remaining
+ * time.
+ */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { cacheFolder, DiskCache } from '../../compiler/loading/diskcache.ts'
@@ -7,7 +10,7 @@ import type { CheckToRun } from './runcheck.ts'
 export class Durations {
   private readonly caches = new Map<string, DiskCache>()
   private readonly known = new Map<CheckToRun, number | undefined>()
-  /** Seconds and number of the checks that are over or whose duration is known. */
+  /** Seconds and number of the checks that have ended or whose duration is known. */
   private seconds = 0
   private checks = 0
 
@@ -15,7 +18,7 @@ export class Durations {
     return this.checks > 0
   }
 
-  /** In seconds. Of a check that has not run before: the mean of the others. */
+  /** In seconds. For a check that has not run before: the mean of the others. */
   expected(job: CheckToRun): number {
     if (!this.known.has(job)) {
       const text = this.cacheOf(job)?.readText(keyOf(job)) ?? null

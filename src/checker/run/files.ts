@@ -9,7 +9,7 @@ import type { CheckOptions } from './options.ts'
 
 const CHECK_FILE = /\.check\.[cm]?[jt]s$/
 
-/** The check files under the given paths, in order. A path that is a file is taken as it is. */
+/** The check files under the given paths, in order. A path of a file is used as it is. */
 export function findCheckFiles(paths: readonly string[]): string[] {
   const files: string[] = []
   const visit = (folder: string): void => {
@@ -37,7 +37,8 @@ export function findCheckFiles(paths: readonly string[]): string[] {
 export async function loadChecks(file: string): Promise<AnyDeclaredCheck[]> {
   instrumentChecks()
   const checks = await declaredIn(file, [])
-  // What a check names is instrumented for that check alone: it comes from a copy of the file of its own.
+  // The modules that a check names are instrumented for that check alone: it comes from its own copy of the
+  // file.
   for (const [index, { options }] of checks.entries()) {
     const { modules } = options
     if (modules === undefined || modules.length === 0) continue

@@ -1,10 +1,10 @@
 /**
- * Everything that the result of a check depends on, as one hash; or why it cannot be known.
+ * All inputs of the result of a check as one hash, or the reason why they cannot be known.
  *
  *   the code       each module that the check file reaches, as it was loaded
  *   the judge      the checker, the compiler and what they import; Node
  *   the question   the check's name and place in its file, the options
- *   the process    variables of the environment and arguments, where a module mentions them
+ *   the process    environment variables and arguments, if a module mentions them
  *
  * A module that gets data from elsewhere (a file, a socket, a native addon) makes the result unknown.
  */
@@ -22,7 +22,7 @@ export type Inputs =
   | { readonly hash: string; readonly unknown?: undefined }
   | { readonly hash?: undefined; readonly unknown: string }
 
-/** Of Node's modules, those whose functions bring in nothing from outside of the program. */
+/** The modules of Node whose functions read nothing from outside of the program. */
 const closed: ReadonlySet<string> = new Set(
   (
     'assert assert/strict async_hooks buffer console crypto diagnostics_channel events module path path/posix ' +
@@ -35,14 +35,14 @@ const formats: ReadonlySet<string> = new Set(
   'module module-typescript commonjs commonjs-typescript json'.split(' '),
 )
 
-/** What a check depends on that the modules at these URLs declare. `question`: which check, which options. */
+/** The inputs of a check that the modules at these URLs declare. `question`: which check, which options. */
 export function inputsOf(urls: readonly string[], question: readonly unknown[]): Inputs {
   const code = codeOf(urls)
   if (code.hash === undefined) return code
   return { hash: hashOf(JSON.stringify([judge(), code.hash, question])) }
 }
 
-/** The last answer of `codeOf`: the checks of a file ask one after the other. */
+/** The last result of `codeOf`: the checks of a file need the same one. */
 let last = { urls: '', graph: -1, code: { unknown: '' } as Inputs }
 
 function codeOf(urls: readonly string[]): Inputs {
@@ -83,7 +83,7 @@ function textOf(url: string, loaded: LoadedModule | undefined): Text {
   const path = fileURLToPath(url.replace(/[?#].*$/, ''))
   if (loaded === undefined) {
     if (!url.startsWith(packageFolder)) return { unknown: `${path} was loaded before the check` }
-    // A module of heddle itself that the command uses too.
+    // This is a module of heddle that the command uses too.
     return { text: textsOf(withImports([path])) }
   }
   if (!formats.has(loaded.format)) return { unknown: `${path} is neither JavaScript nor JSON` }
@@ -95,7 +95,10 @@ function builtinName(url: string): string | undefined {
   return builtinModules.includes(url) ? url : undefined
 }
 
-/** Whether a module gets data or code from outside by other means than an import, as its text shows. */
+/**
+ * How a module gets data or code from outside other than by an import, as far as its text shows; undefined:
+ * it does not.
+ */
 function opens(text: string): string | undefined {
   // `getBuiltinModule?(` is the declaration of a type.
   for (const [, name] of text.matchAll(
@@ -110,10 +113,10 @@ function opens(text: string): string | undefined {
 }
 
 /**
- * What these texts may read of the process:
+ * The values of the process that these texts may read:
  *
  *   env.NAME, env['NAME']   that variable
- *   env[name]               each variable whose name occurs in a text, or begins as a text has it: `HEDDLE_`
+ *   env[name]               each variable whose name or prefix (`HEDDLE_`) occurs in a text
  *   env in any other way    all variables
  *   argv                    the arguments
  *
@@ -145,12 +148,12 @@ function processValues(texts: readonly string[]): unknown[] {
   return [variables.sort(), hasArguments ? [argv, argv0] : []]
 }
 
-/** Where heddle's own modules are: the source tree, or the built package. */
+/** The folder of heddle's own modules: the source tree, or the built package. */
 const packageFolder: string = new URL('../../', import.meta.url).href
 
 let known: string | undefined
 
-/** What judges a check: the checker, the compiler, what they import, and Node. */
+/** The text of everything that judges a check: the checker, the compiler, their imports, and Node. */
 function judge(): string {
   if (known !== undefined) return known
   const isSource = import.meta.url.endsWith('.ts')
@@ -172,7 +175,7 @@ function codeIn(folder: string): string[] {
     .map(name => join(folder, name))
 }
 
-/** These files of heddle and all that they name by a relative path, in a statement or a URL. */
+/** These files of heddle and all files that they name by a relative path, in a statement or a URL. */
 function withImports(files: readonly string[]): string[] {
   const all = new Set(files)
   for (const file of all) {
@@ -192,7 +195,7 @@ function hashOf(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }
 
-/** The manifest of a package that the checker depends on, which has its version. */
+/** The manifest of a package that the checker depends on. It contains the version. */
 function manifestOf(name: string): string {
   let folder = dirname(createRequire(import.meta.url).resolve(name))
   while (!existsSync(join(folder, 'package.json'))) folder = dirname(folder)

@@ -1,4 +1,4 @@
-/** A process that explores checks for another one (jobs.ts), which sends them one after the other. */
+/** A process that explores checks for the main process (jobs.ts), which sends them one after the other. */
 import { loadChecks } from './files.ts'
 import { CheckRunner, type Tally } from './runcheck.ts'
 import type { RunnerOptions } from './runneroptions.ts'
@@ -21,7 +21,7 @@ export type FromProcess =
 
 let runner: CheckRunner | undefined
 
-// Ctrl-C reaches the whole group of processes: the first one decides.
+// Ctrl-C reaches the whole process group: the main process decides.
 process.on('SIGINT', () => undefined)
 process.on('disconnect', () => process.exit())
 process.on('message', (message: ToProcess) => {
@@ -31,7 +31,7 @@ process.on('message', (message: ToProcess) => {
 })
 
 function tell(message: FromProcess): void {
-  // The other process may have ended: then this one gets a `disconnect` too.
+  // The main process may have ended: then this one also gets a `disconnect`.
   process.send?.(message, () => undefined)
 }
 

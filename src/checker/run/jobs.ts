@@ -1,7 +1,7 @@
 /**
- * Explores several checks at a time, one process for each core that the caller allows. A process gets one
- * check after the other and prints nothing: its text comes here. A process that ends in the middle of a check
- * takes only that check with it.
+ * Explores several checks at a time, with one process for each core that the caller allows. A process gets
+ * one check after the other and prints nothing: it sends its text here. If a process ends during a check,
+ * only that check is lost.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { shorten } from '../report/paths.ts'
@@ -25,7 +25,7 @@ export async function runInProcesses(
 interface Running {
   readonly job: CheckToRun
   readonly since: number
-  /** How much of it is done, from 0 to 1, as far as can be known. */
+  /** An estimate of the part that is done, from 0 to 1. */
   fraction: number
 }
 
@@ -51,7 +51,7 @@ class Processes {
     this.output = output
     this.line = new ProgressLine(output)
     this.total = checks.length
-    // The longest first, so that none of them is left over for one process at the end.
+    // The longest first, so that no long one runs alone at the end.
     this.waiting = [...checks].sort((a, b) => this.durations.expected(b) - this.durations.expected(a))
   }
 
@@ -72,7 +72,7 @@ class Processes {
     }
   }
 
-  /** One place for a process: it runs checks until there are no more. */
+  /** Runs checks in one process at a time until none is left. */
   private async serve(): Promise<void> {
     let child: ChildProcess | undefined
     for (;;) {
@@ -87,7 +87,7 @@ class Processes {
     child?.disconnect()
   }
 
-  /** Lets the process run the check, and takes in the result. True when the process has ended instead. */
+  /** Lets the process run the check, and takes over the result. True if the process ended instead. */
   private give(child: ChildProcess, job: CheckToRun): Promise<boolean> {
     return new Promise(resolve => {
       const running: Running = { job, since: performance.now(), fraction: 0 }
@@ -134,7 +134,7 @@ class Processes {
       if (child.connected) child.send({ kind: 'stop' } satisfies ToProcess)
   }
 
-  /** How far the run has come, and how long it may still take. */
+  /** The progress of the run, and an estimate of the remaining time. */
   private state(): string {
     const done = this.total - this.waiting.length - this.running.size
     const now = performance.now()

@@ -1,7 +1,7 @@
 /**
- * Loads checks into Node: a check file and what it imports relatively (and the modules that it names) are
- * instrumented as they are loaded. Such a module is another one than the same file loaded by anybody else:
- * its URL says `?checked`.
+ * Loads checks into Node. A check file, its relative imports and the modules that it names are instrumented
+ * when they are loaded. An instrumented module has `?checked` in its URL, so it is not the module that other
+ * code loads from the same file.
  */
 import { readFileSync } from 'node:fs'
 import Module from 'node:module'
@@ -10,10 +10,7 @@ import { instrument, isCheckFile, namedModules } from '../instrument/instrument.
 import { recordImport, recordModule } from './modulegraph.ts'
 import { isOwn } from './own.ts'
 
-/**
- * What the URL of an instrumented module ends with: that it is one, and which packages are instrumented with
- * it.
- */
+/** The end of the URL of an instrumented module, with the packages that are instrumented with it. */
 const QUERY = /\?checked(?:&modules=([^&]*))?$/
 
 /** The URL under which a module is loaded instrumented, and these packages with it. */
@@ -29,15 +26,15 @@ const runtime: string = new URL(
 /** Instrumented modules, and the packages that are instrumented where they import them. */
 const instrumented = new Map<string, readonly string[]>()
 let registered = false
-/** Whether what is loaded counts what is reached in it. */
+/** Whether modules that are loaded from now on count coverage. */
 let covers = typeof process.env['HEDDLE_COVERAGE'] === 'string' && process.env['HEDDLE_COVERAGE'] !== ''
 
-/** From here on, what is instrumented counts what is reached in it. */
+/** Makes modules that are instrumented from now on count coverage. */
 export function coverChecks(): void {
   covers = true
 }
 
-/** From here on, checks that this thread loads are instrumented. May be called more than once. */
+/** Makes this thread instrument the checks that it loads from now on. May be called more than once. */
 export function instrumentChecks(): void {
   if (registered) return
   registered = true

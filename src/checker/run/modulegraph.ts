@@ -1,6 +1,6 @@
 /**
- * The modules that this thread has loaded since checks are instrumented, and what each imports, as Node
- * resolved it. The text of a module is the one that was loaded: a file may have changed since.
+ * The modules that this thread has loaded since `instrumentChecks`, and the imports of each, as Node resolved
+ * them. The text of a module is the loaded one: the file may have changed since then.
  */
 import { isOwn } from './own.ts'
 
@@ -34,14 +34,14 @@ export function recordModule(
   changes++
 }
 
-/** How often the graph has changed: equal numbers mean that nothing was loaded or imported in between. */
+/** How often the graph has changed: equal numbers mean no load and no import in between. */
 export function graphChanges(): number {
   return changes
 }
 
 /**
- * Every module that these reach, themselves included, in a fixed order. Modules of the checker and the
- * compiler are listed and not followed. Undefined for a module that was loaded before.
+ * Every module that these modules reach, including themselves, in a fixed order. Modules of the checker and
+ * the compiler are listed but not followed. Undefined for a module that was loaded before `instrumentChecks`.
  */
 export function reachedFrom(urls: readonly string[]): [url: string, module: LoadedModule | undefined][] {
   const seen = new Set(urls)

@@ -2,9 +2,9 @@ import { CheckError } from '../errors.ts'
 
 export type ExplorerName = 'exhaustive' | 'preemption-bounded' | 'pct' | 'random' | 'round-robin' | 'replay'
 
-/** What a check may say about how it is explored. */
+/** Options of a check. */
 export interface CheckOptions {
-  /** Default: exhaustive, every trace once. */
+  /** How schedules are chosen. Default: exhaustive, every trace once. */
   readonly explorer?: ExplorerName
   /** preemption-bounded: how many preemptions a schedule may have. Default 2. */
   readonly preemptions?: number
@@ -12,50 +12,49 @@ export interface CheckOptions {
   readonly depth?: number
   /** pct and random: how many executions. Default 1000. */
   readonly runs?: number
-  /** pct and random: where the pseudo-random numbers start. Default 1. */
+  /** pct and random: the seed of the pseudo-random numbers. Default 1. */
   readonly seed?: number
   /** round-robin: steps in a row. Default 1. */
   readonly quantum?: number
   /** replay: the schedule of a report. */
   readonly schedule?: string
-  /** Crash points: how many threads may die, at any of their steps; and which ones may. Default: none. */
+  /** Crash points: how many threads may die, at any of their steps, and which ones may. Default: none. */
   readonly crashes?: number | { readonly max?: number; readonly threads?: readonly number[] }
   /** Report data races on plain accesses. Default true. */
   readonly races?: boolean
-  /** An execution that is longer is cut off, and looked at for a livelock. Default 5000. */
+  /** A longer execution is cut off, and checked for a livelock. Default 5000. */
   readonly steps?: number
   /**
-   * Turns that a thread may take in a row, in a loop, that only read and change something of its own. Default
-   * 16.
+   * How many turns of a loop in a row a thread may take that only read and change its own state. Default 16.
    */
   readonly turns?: number
-  /** A search that did not cover everything is no error. Default false. */
+  /** Do not fail when the search did not cover everything. Default false. */
   readonly allowIncomplete?: boolean
   /**
-   * Stop after so many executions, or milliseconds; the result then says that the search was not complete.
+   * Stop after this many executions, or milliseconds. The result then says that the search was not complete.
    */
   readonly executions?: number
   readonly time?: number
   /**
-   * Run each schedule a second time, to see that it does the same. Default true; false looks only at what is
-   * replayed.
+   * Run each schedule a second time, to check that it is deterministic. Default true; false checks only
+   * schedules that are replayed.
    */
   readonly rerun?: boolean
-  /** Go on after a failure, and count: the result has the first failure. */
+  /** Continue after a failure, and count: the result has the first failure. */
   readonly keepGoing?: boolean
   /** How many executions the search for a shorter schedule of a failure may take. Default 2000. */
   readonly shrink?: number
-  /** Packages or files, beyond the check file and what it imports relatively, that are to be instrumented. */
+  /** Packages or files to instrument, in addition to the check file and its relative imports. */
   readonly modules?: readonly string[]
   /**
-   * What memory does. Default `sequential`: accesses of all threads are in one order. `weak`: plain accesses
-   * do whatever the memory model of the language allows, and data races are no failures; for two or three
-   * threads of a few accesses.
+   * The memory model. Default `sequential`: the accesses of all threads are in one order. `weak`: plain
+   * accesses may do all that the memory model of the language allows, and data races are not failures; for
+   * two or three threads of a few accesses.
    */
   readonly memory?: 'sequential' | 'weak'
-  /** Outcomes (what `final` returns) each of which at least one execution must reach. */
+  /** Outcomes (results of `final`) that must each be reached by at least one execution. */
   readonly expectOutcomes?: readonly unknown[]
-  /** An outcome that is not among those expected is a failure. Default false. */
+  /** Fail on an outcome that is not in `expectOutcomes`. Default false. */
   readonly onlyOutcomes?: boolean
   /** Worker threads that explore together. `heddle check --parallel` sets it. Default 1. */
   readonly parallel?: number
@@ -95,7 +94,7 @@ const EXPLORERS: readonly string[] = [
   'replay',
 ]
 
-/** Says what is wrong with the options of a check, before anything runs. */
+/** Throws a CheckError that says what is wrong with the options of a check. */
 export function validateOptions(options: CheckOptions): void {
   for (const name of Object.keys(options)) {
     if (!KNOWN.has(name)) {
@@ -150,7 +149,7 @@ export function validateOptions(options: CheckOptions): void {
   }
 }
 
-/** A search of weak memory has no schedules, and no thread dies in it. */
+/** A search of weak memory has no schedules and no crashes. */
 function validateMemory({ memory, explorer, crashes }: CheckOptions): void {
   if (memory !== undefined && memory !== 'sequential' && memory !== 'weak') {
     throw new CheckError(

@@ -4,15 +4,15 @@ import type { CheckResult } from '../search/search.ts'
 export interface RunnerOutput {
   out(text: string): void
   err(text: string): void
-  /** Whether `err` is a terminal, on which a line can be written over. */
+  /** Whether `err` is a terminal, where a line can be overwritten. */
   readonly live: boolean
 }
 
 const PROGRESS_MS = 1000
 
 /**
- * A line about how far something long has come: on a terminal one that is written over each second, else a
- * new one now and then.
+ * A line about the progress of a long run: on a terminal one that is overwritten each second, otherwise a new
+ * one now and then.
  */
 export class ProgressLine {
   private readonly output: RunnerOutput
@@ -23,7 +23,7 @@ export class ProgressLine {
     this.output = output
   }
 
-  /** Shows the text when it is time. */
+  /** Shows the text if the last one is old enough. */
   show(text: () => string): void {
     const now = performance.now()
     const pause = this.output.live ? PROGRESS_MS : this.shown ? 10 * PROGRESS_MS : 3 * PROGRESS_MS
@@ -33,13 +33,13 @@ export class ProgressLine {
     this.output.err(this.output.live ? `\r\u001b[K${text()}` : `${text()}\n`)
   }
 
-  /** Takes the line away, so that something else can be printed. */
+  /** Clears the line, so that something else can be printed. */
   clear(): void {
     if (this.shown && this.output.live) this.output.err('\r\u001b[K')
   }
 }
 
-/** Shows how a long search stands; undefined: the search is over. */
+/** Shows the progress of a long search; undefined: the search is over. */
 export type Show = (result: CheckResult | undefined) => void
 
 export function showSearch(output: RunnerOutput, label: string): Show {

@@ -1,6 +1,6 @@
 /**
- * `node --import heddle/checker/register --test ring.test.ts`: checks in the files that are loaded are
- * instrumented.
+ * `node --import heddle/checker/register --test ring.test.ts`: instruments the checks in the files that Node
+ * loads.
  */
 import { instrumentChecks } from './loader.ts'
 

@@ -109,10 +109,10 @@ const files: Record<string, string> = {
   fails: adds('fails').replace('threads:', "final: () => { throw new Error('wrong') }, threads:"),
 }
 
-/** What a run with nothing changed remembers. The rest may not be remembered. */
+/** The checks that are remembered when nothing has changed. The others must not be. */
 const kept = ['bounded', 'damaged', 'deep', 'same', 'setting']
 
-test('remembers what was explored, until something changes that it reaches', async () => {
+test('remembers an explored check until something changes that it reaches', async () => {
   for (const [name, text] of Object.entries(files)) writeFileSync(join(checks, `${name}.check.ts`), text)
   for (const name of ['same', 'deep']) {
     writeFileSync(join(checks, `${name}import.ts`), `import './${name}leaf.ts'\n`)
@@ -136,14 +136,14 @@ test('remembers what was explored, until something changes that it reaches', asy
   expect((await run()).remembered).toEqual([])
 })
 
-test('says why a result is not remembered, and which ones are', async () => {
+test('says how many results are remembered, and why a result is not', async () => {
   const { out } = await heddleCheck([join(checks, 'reads.check.ts'), join(checks, 'same.check.ts')])
   expect(out).toMatch(/✓ reads: .* is covered\n✓ same: .* is covered \(remembered\)\n/)
   expect(out).toContain('2 checks: 2 passed, 0 failed, 1 of them remembered')
   expect(out).toContain('not remembered: checks/reads.check.ts: it imports node:fs')
 })
 
-test('keeps what was finished before Ctrl-C, and nothing that was not', async () => {
+test('keeps only results that were finished before Ctrl-C', async () => {
   const long = adds('long', '{ rerun: false, allowIncomplete: true }').replace(
     '[add, add, ',
     '[() => { for (let i = 0; i < 20; i++) add() }, () => { for (let i = 0; i < 20; i++) add() }, ',

@@ -1,8 +1,7 @@
 /**
  * Results that are kept on disk under the hash of all their inputs, so that a second run of the same check
- * explores nothing. Only two kinds are kept: a check that was explored to its end, and one that reached the
- * bound which the check itself declares. A failure, a check that is wrong and a search that was stopped are
- * explored again.
+ * explores nothing. Only two kinds are kept: a check that was explored to its end, and one that reached a
+ * bound that the check itself declares. Failures, wrong checks and stopped searches are explored again.
  */
 import { join } from 'node:path'
 import { cacheFolder, DiskCache } from '../../compiler/loading/diskcache.ts'
@@ -13,7 +12,7 @@ import { type Inputs, inputsOf } from './inputs.ts'
 import { graphChanges } from './modulegraph.ts'
 import type { CheckOptions } from './options.ts'
 
-/** Options that do not change the result of a search which comes to its end. */
+/** Options that do not change the result of a search that is explored to its end. */
 const undeciding: ReadonlySet<string> = new Set('time executions allowIncomplete shrink parallel'.split(' '))
 const LIMIT_BYTES = 32 * 1024 * 1024
 
@@ -22,9 +21,7 @@ export class RememberedResults {
   /** Why results of a file are not kept, by file. */
   readonly unknown: Map<string, string> = new Map()
 
-  /**
-   * What the check depends on, with the options that the command gives. To be asked before the check runs.
-   */
+  /** The inputs of the check, with the options that the command gives. Call it before the check runs. */
   questionOf(file: string, check: AnyDeclaredCheck, index: number, options: CheckOptions): Question {
     const deciding = Object.entries(options).filter(([name]) => !undeciding.has(name))
     const inputs = inputsOf(checkUrls(file, check.options), [check.name, index, deciding])
@@ -32,7 +29,7 @@ export class RememberedResults {
     return { file, check, options, inputs, graph: graphChanges() }
   }
 
-  /** The result that is kept for the question. */
+  /** The result that is kept for the question, if there is one. */
   recall({ file, check, inputs }: Question): CheckResult | undefined {
     const text = inputs.hash === undefined ? null : (this.cacheOf(file)?.readText(inputs.hash) ?? null)
     if (text === null) return undefined
@@ -41,7 +38,7 @@ export class RememberedResults {
     return { ...result, failure: undefined, probability: result.probability, remembered: true }
   }
 
-  /** Keeps a result if it is of a kind that is kept. `stopped`: the search was interrupted. */
+  /** Keeps a result if its kind is kept. `stopped`: the search was interrupted. */
   keep(question: Question, result: CheckResult, stopped: boolean): void {
     const { file, check, options, inputs, graph } = question
     if (inputs.hash === undefined || stopped || !isKept(result, check)) return

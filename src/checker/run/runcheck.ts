@@ -20,7 +20,7 @@ import { RememberedResults } from './remembered.ts'
 import { isCovering, type RunnerOptions } from './runneroptions.ts'
 import { Watchdog } from './watchdog.ts'
 
-/** One check that is to be run: the file, and its place among the checks that the file declares. */
+/** One check to run: its file, and its position among the checks of the file. */
 export interface CheckToRun {
   readonly file: string
   readonly check: AnyDeclaredCheck
@@ -33,9 +33,9 @@ export interface Tally {
   failed: number
   wrong: number
   incomplete: number
-  /** Of the incomplete ones: those that the check or the caller accepts. */
+  /** The incomplete checks that the check or the caller accepts. */
   accepted: number
-  /** Of all: those whose result is of an earlier run. */
+  /** The checks whose result is from an earlier run. */
   remembered: number
 }
 
@@ -43,7 +43,7 @@ export function emptyTally(): Tally {
   return { passed: 0, failed: 0, wrong: 0, incomplete: 0, accepted: 0, remembered: 0 }
 }
 
-/** Whether the run ends here, because a check failed and the caller wants no more. */
+/** Whether the run stops because a check failed and the caller asked for that. */
 export function isOver({ bail }: RunnerOptions, { failed, wrong }: Tally): boolean {
   return bail === true && failed + wrong > 0
 }
@@ -61,9 +61,9 @@ export class CheckRunner {
   private readonly options: RunnerOptions
   private readonly output: RunnerOutput
   private watchdog: Watchdog | undefined
-  /** Worker threads, by how many: they are kept from check to check. */
+  /** Teams of worker threads, by size. They are reused by the next check. */
   private readonly teams = new Map<number, Team>()
-  /** Whether the caller has been told that some searches are not split. */
+  /** Whether the message that some searches are not split has been printed. */
   private saidWhole = false
   private readonly show: (label: string) => Show
 
@@ -79,20 +79,20 @@ export class CheckRunner {
   }
 
   async stop(): Promise<void> {
-    // What a thread left to the event loop comes now.
+    // Callbacks that a thread left on the event loop run now.
     await new Promise(resolve => setImmediate(resolve))
     process.off('unhandledRejection', this.onRejection)
     await Promise.all([...this.teams.values()].map(team => team.dismiss()))
     await this.unwatch()
   }
 
-  /** Ends the watchdog: this process only waits for others from here on. */
+  /** Ends the watchdog: from now on this process only waits for others. */
   async unwatch(): Promise<void> {
     await this.watchdog?.stop()
     this.watchdog = undefined
   }
 
-  /** Prints the result of an earlier run, if there is one that still holds. */
+  /** Prints the result of an earlier run, if one is still valid. */
   recall(file: string, check: AnyDeclaredCheck, index: number): boolean {
     if (!this.remembers) return false
     const merged = this.mergedOptions(check)
@@ -117,14 +117,14 @@ export class CheckRunner {
     }
   }
 
-  /** Something has come back: the watchdog, which the first call starts, waits for the next call. */
+  /** Reports progress to the watchdog, which the first call starts. */
   pat(label: string): void {
     this.watchdog ??= new Watchdog(this.options.patience ?? PATIENCE_SECONDS)
     this.watchdog.pat(label)
   }
 
   private readonly onRejection = (error: unknown): void => {
-    // Code of a check that is wrong may go on and fail later: the check has been reported already.
+    // Code of a wrong check may continue and fail later: the check has already been reported.
     if (this.tally.wrong === 0) throw error
   }
 
@@ -136,7 +136,7 @@ export class CheckRunner {
   private mergedOptions(check: AnyDeclaredCheck): CheckOptions {
     const { time, override } = this.options
     return {
-      // Which outcomes were reached is a part of the coverage.
+      // The outcomes that were reached are part of the coverage.
       ...(isCovering(this.options) ? { expectOutcomes: [] } : {}),
       ...check.options,
       ...(time !== undefined && check.options.time === undefined ? { time } : {}),

@@ -50,7 +50,7 @@ export async function runChecks(
   return conclude(runner, options, output)
 }
 
-/** Each check in this process, one after the other. */
+/** Runs the checks one after the other in this process. */
 async function runInTurn(
   files: readonly string[],
   runner: CheckRunner,
@@ -66,7 +66,7 @@ async function runInTurn(
   }
 }
 
-/** Several checks at a time. Those that are remembered need no process. */
+/** Runs several checks at a time. Remembered checks need no process. */
 async function runTogether(
   files: readonly string[],
   runner: CheckRunner,

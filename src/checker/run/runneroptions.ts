@@ -1,12 +1,12 @@
 import type { CheckOptions } from './options.ts'
 
-/** How `heddle check` was called. */
+/** The options of `heddle check`. */
 export interface RunnerOptions {
-  /** Only the checks with this in their name. */
+  /** Run only the checks with this text in their name. */
   readonly only?: string
-  /** Over what a check says itself. */
+  /** Options that override those of a check. */
   readonly override?: CheckOptions
-  /** A bound for each check that does not have one: milliseconds. */
+  /** A bound in milliseconds for each check that does not have one. */
   readonly time?: number
   /** Print one JSON object for each check instead of text. */
   readonly json?: boolean
@@ -14,21 +14,18 @@ export interface RunnerOptions {
   readonly timeline?: string
   /** Stop at the first check that fails. */
   readonly bail?: boolean
-  /** Explore each check on so many worker threads. */
+  /** Explore each check on this many worker threads. */
   readonly parallel?: number
-  /** Explore so many checks at a time, each in a process of its own. Default 1: in this process. */
+  /** Explore this many checks at a time, each in a process of its own. Default 1: in this process. */
   readonly jobs?: number
   /** Use the results of earlier runs whose inputs are the same, and keep new ones. Default true. */
   readonly cache?: boolean
-  /** A search that did not cover everything is no error. */
+  /** Do not fail when a search did not cover everything. */
   readonly allowIncomplete?: boolean
-  /**
-   * Count what is reached in the files, print it, and write it to a file: lcov, or JSON where the name ends
-   * so.
-   */
+  /** Count the coverage of the files, print it, and write it to a file: lcov, or JSON if the name ends so. */
   readonly coverage?: boolean
   readonly coverageFile?: string
-  /** After how many seconds in which nothing has come back the process is ended. Default 30. */
+  /** After how many seconds without progress the process is ended. Default 30. */
   readonly patience?: number
 }
 

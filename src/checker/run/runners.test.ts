@@ -9,7 +9,7 @@ const folder = mkdtempSync(join(tmpdir(), 'heddle-runners-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 /**
- * A test file as a person writes it, for either runner: one check that passes, one that fails, one that is
+ * A test file as users write it, for either runner: one check that passes, one that fails, one that is
  * incomplete.
  */
 function testFile(runner: string): string {
@@ -81,7 +81,7 @@ beforeAll(() => {
 function run(args: readonly string[]): Promise<{ text: string; code: number | null }> {
   return new Promise(resolve => {
     const env: NodeJS.ProcessEnv = { ...process.env, NO_COLOR: '1', FORCE_COLOR: '0' }
-    // What the runner that runs this test left there would confuse the one inside it.
+    // The variables of the outer test runner would confuse the inner one.
     for (const name of Object.keys(env))
       if (/^VITEST|^NODE_TEST|^NODE_OPTIONS$|^VITE_/.test(name)) delete env[name]
     const child = spawn(process.execPath, args, { cwd: folder, env })
@@ -121,7 +121,7 @@ describe('check', () => {
     expect(text).toMatch(/read this\.words\[0\] → 0 .*│ counter\.ts:3/)
   })
 
-  test('says how to instrument when nobody did', async () => {
+  test('says how to instrument a file that is not instrumented', async () => {
     const { text } = await run(['--test', 'node.test.ts'])
     expect(text).toContain('is not instrumented')
     expect(text).toContain('--import heddle/checker/register')

@@ -1,6 +1,6 @@
 /**
- * For vitest: instruments files that import `heddle/checker`, files `*.check.ts`, and what these import
- * relatively.
+ * For vitest: instruments files that import `heddle/checker`, files `*.check.ts`, and the relative imports of
+ * both.
  */
 import { checkOptions } from '../../coroutine/core/knownoptions.ts'
 import { fileURLToPath } from 'node:url'
@@ -25,7 +25,7 @@ export interface CheckerPlugin {
 }
 
 export interface CheckerPluginOptions {
-  /** Count what is reached: `coverage()` of `heddle/checker` gives it, in the test file. Default false. */
+  /** Count coverage: the test file gets it from `coverage()` of `heddle/checker`. Default false. */
   readonly coverage?: boolean
 }
 

@@ -1,10 +1,10 @@
 import { Worker } from 'node:worker_threads'
 
 /**
- * Code that is not instrumented and does not end cannot be stopped from inside its own thread. This one
- * watches from another: when nothing has come back for so long, it says so and ends the process. Seconds of
- * processor time count, since a busy machine may take minutes to load a file; of what uses none, ten times as
- * many of the clock.
+ * Code that is not instrumented and does not end cannot be stopped from inside its own thread. The watchdog
+ * runs in another thread: after too many seconds without progress it prints a message and ends the process.
+ * It counts seconds of processor time, because a busy machine may take minutes to load a file. For code that
+ * uses no processor time, it waits ten times as many seconds.
  */
 export class Watchdog {
   private readonly beat = new Int32Array(new SharedArrayBuffer(4))
@@ -15,7 +15,7 @@ export class Watchdog {
     this.worker.unref()
   }
 
-  /** The search has come back. */
+  /** The search has made progress. */
   pat(name: string): void {
     Atomics.add(this.beat, 0, 1)
     if (name === this.name) return
@@ -48,7 +48,7 @@ setInterval(() => {
   waited = now === last ? waited + 1 : 0
   last = now
   if (quiet < workerData.seconds && waited < 10 * workerData.seconds) return
-  writeSync(2, '\\n✗ ' + name + ': nothing has come back for ' + workerData.seconds + ' s, so the set-up, the final assertion or a function that is not instrumented does not end.\\n' +
+  writeSync(2, '\\n✗ ' + name + ': no progress for ' + workerData.seconds + ' s: the set-up, the final assertion or a function that is not instrumented does not end.\\n' +
     '    Bound its loops, or move them into a thread body, where the checker sees each turn. Stopped.\\n')
   process.kill(process.pid, 'SIGKILL')
 }, 1000)

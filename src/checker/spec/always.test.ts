@@ -18,8 +18,8 @@ function failureOf(setup: Setup, options: CheckOptions = {}): CheckFailure {
   throw new Error('the check passes')
 }
 
-describe('what is to hold always', () => {
-  test('is found broken in a state that lies only between two steps', () => {
+describe('an invariant', () => {
+  test('is found broken in a state that exists only between two steps', () => {
     const { message, result } = failureOf(programs.raiseBoth)
     expect(result.failure?.kind).toBe('assertion')
     expect(result.failure?.title).toMatch(
@@ -29,7 +29,7 @@ describe('what is to hold always', () => {
     expect(result.failure?.schedule.threads, 'the schedule ends where it is broken').toHaveLength(2)
   })
 
-  test('makes every order of the writes of watched words an execution, where one was enough', () => {
+  test('makes each order of the writes of watched words an execution of its own', () => {
     const unwatched = (): Program => {
       const { threads } = programs.raiseBoth()
       return { threads }
@@ -45,7 +45,7 @@ describe('what is to hold always', () => {
     expect([...states].sort()).toEqual(['00', '01', '10', '11'])
   })
 
-  test('holds where the threads keep out of each other’s way, and the search is complete', () => {
+  test('holds if the threads exclude each other, and the search is complete', () => {
     expect(check('in turn', {}, programs.raiseInTurn)).toMatchObject({
       ok: true,
       complete: true,
@@ -53,12 +53,9 @@ describe('what is to hold always', () => {
     })
   })
 
-  test.each(['preemption-bounded', 'pct', 'random', 'round-robin'] as const)(
-    'is looked at by %s',
-    explorer => {
-      expect(failureOf(programs.raiseBoth, { explorer }).message).toContain('both are up')
-    },
-  )
+  test.each(['preemption-bounded', 'pct', 'random', 'round-robin'] as const)('is checked by %s', explorer => {
+    expect(failureOf(programs.raiseBoth, { explorer }).message).toContain('both are up')
+  })
 
   test('fails again on the schedule of its report', () => {
     const { failure } = failureOf(programs.raiseBoth).result
@@ -66,7 +63,7 @@ describe('what is to hold always', () => {
     expect(failureOf(programs.raiseBoth, { explorer: 'replay', schedule }).message).toContain('both are up')
   })
 
-  test('is looked at before the first step', () => {
+  test('is checked before the first step', () => {
     const setup = (): Program => {
       const program = programs.raiseInTurn()
       const [memory] = program.always.words.left
@@ -76,14 +73,14 @@ describe('what is to hold always', () => {
     expect(failureOf(setup).message).toContain('an invariant does not hold after the set-up: both are up')
   })
 
-  test('is looked at while a recovery runs', () => {
+  test('is checked while a recovery runs', () => {
     expect(check('lives', {}, programs.diesInBetween).ok).toBe(true)
     expect(failureOf(programs.diesInBetween, { crashes: 1 }).message).toContain(
       'after a step of recovery: both are up',
     )
   })
 
-  test('says which of its words is none', () => {
+  test('names the word that is not valid', () => {
     const setup = (): Program => {
       const { threads, always } = programs.raiseBoth()
       const [memory] = always.words.left

@@ -16,10 +16,9 @@ export type WatchedView =
   | Float64Array
 
 /**
- * What must be true at every step. `words` names places in shared memory; `holds` is called with what they
- * hold, at the start and whenever a step has written one of them, and throws when that must not be. It is no
- * thread and takes no step, and it must look at nothing but its argument: only the words that it is given are
- * watched.
+ * An invariant. `words` names words of shared memory. `holds` is called with their values, after the set-up
+ * and after each step that has written one of them, and throws if the values are wrong. It is not a thread
+ * and takes no steps. It must read nothing but its argument: only these words are watched.
  */
 export interface Always {
   readonly words: Readonly<Record<string, readonly [view: WatchedView, index: number]>>
@@ -64,14 +63,14 @@ export class Watch {
     return false
   }
 
-  /** Throws what `holds` throws. */
+  /** Reads the words and calls `holds`, which throws if the invariant does not hold. */
   look(): void {
     const { names, views, indexes, values } = this
     for (let i = 0; i < names.length; i++) values[names[i]] = views[i][indexes[i]]
     this.holds(values)
   }
 
-  /** What the words held when last looked at, for a report. */
+  /** The values that the words had at the last `look`, for a report. */
   describe(): string {
     return this.names.map(name => `${name} ${this.values[name]}`).join(', ')
   }

@@ -4,11 +4,11 @@ import { ADD, LOAD } from '../machine/operations.ts'
 import { effect, op, pending, realOf, vouchFor } from '../machine/pending.ts'
 
 /**
- * What the threads of one execution asked of an object, and what they were answered. Make it in the set-up.
+ * The calls that the threads of one execution made of an object, with their results. Create it in the set-up.
  *
- * Which of two calls came first must not depend on the order in which the explorer happens to run steps that
- * have nothing to do with each other. So a history has a clock in shared memory. A call reads it when it
- * begins and counts it up when it ends: steps like others, whose every order is explored.
+ * The order of two calls must not depend on the order in which the explorer runs independent steps. So a
+ * history has a clock in shared memory. A call reads it when it begins and increments it when it ends. These
+ * are ordinary steps, so each order of them is explored.
  *
  *   caller 1                     caller 2
  *   --------                     --------
@@ -18,15 +18,15 @@ import { effect, op, pending, realOf, vouchFor } from '../machine/pending.ts'
  *                                began = load(clock): 1, more than caller 1's `ended`: it came after
  */
 export interface Call {
-  /** The name of the thread; 'set-up' outside of them. */
+  /** The name of the thread; 'set-up' outside of threads. */
   readonly thread: string
   readonly operation: string
   readonly args: readonly unknown[]
   readonly began: number
-  /** Infinity: it has not ended. The thread died, or the execution was over before. */
+  /** Infinity: the call has not ended, because the thread died or the execution ended first. */
   ended: number
   result: unknown
-  /** It threw `result`. */
+  /** True: the call threw `result`. */
   threw: boolean
 }
 
@@ -42,8 +42,8 @@ export class History {
   }
 
   /**
-   * The same object, with every call of its methods written down. Fields and getters are those of the object
-   * itself. What a method calls of its own object is not written down.
+   * The same object, with every call of its methods recorded. Fields and getters are those of the object
+   * itself. Calls that a method makes of its own object are not recorded.
    */
   of<T extends object>(object: T): T {
     const methods = new Map<PropertyKey, Method>()

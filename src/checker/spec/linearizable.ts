@@ -2,29 +2,32 @@ import type { Call, History } from './history.ts'
 
 /**
  * Whether the calls of a history could have happened one at a time: each at some moment between its beginning
- * and its end, with the result that a sequential specification gives. (Herlihy and Wing 1990; the search is
- * Wing and Gong's, and remembers where it has been, as Lowe's does.)
+ * and its end, with the result that a sequential specification gives. (Herlihy and Wing 1990. The search is
+ * Wing and Gong's, and remembers visited states as Lowe's does.)
  */
 export interface Specification<S = unknown> {
   readonly name: string
   /** The state before the first call. States are values: `step` returns a new one. */
   readonly initial: S
-  /** What the operation does to the state, and returns; null: it cannot happen now (a lock that is held). */
+  /**
+   * The new state and the result of the operation. Null: it cannot happen in this state (a lock that is
+   * held).
+   */
   step(
     state: S,
     operation: string,
     args: readonly unknown[],
   ): { readonly state: S; readonly result: unknown } | null
-  /** Tells states apart; without it, JSON does. */
+  /** Equal states have equal keys. Default: the JSON of the state. */
   key?(state: S): string
 }
 
-/** Thrown when no order explains a history. Its message shows the history, and how far an order got. */
+/** Thrown when no order explains a history. Its message shows the history and the longest order that fits. */
 export class NotLinearizableError extends Error {
   override readonly name = 'NotLinearizableError'
 }
 
-/** More calls than an execution of a check has, and as many as a set of bits holds. */
+/** More calls than an execution of a check makes, and as many as a bit set of one number holds. */
 const CALLS_MAX = 30
 
 /**
@@ -52,7 +55,7 @@ class OrderSearch<S> {
   private readonly calls: readonly Call[]
   /** The calls that must come before each, as bits. */
   private readonly before: readonly number[]
-  /** The calls that have ended, as bits: an order must have all of these, and may have others. */
+  /** The calls that have ended, as bits. An order must contain all of these, and may contain others. */
   private readonly required: number
   private readonly visited = new Set<string>()
   private readonly order: number[] = []
@@ -95,7 +98,7 @@ class OrderSearch<S> {
     return (done & (1 << at)) === 0 && (this.before[at]! & ~done) === 0
   }
 
-  /** Null: the specification has no such step from here, or gives another result. */
+  /** Null: the specification does not allow the call in this state, or gives another result. */
   private apply(call: Call, state: S): { readonly state: S } | null {
     const step = this.specification.step(state, call.operation, call.args)
     if (step === null || call.ended === Infinity) return step

@@ -1,4 +1,4 @@
-/** The outcomes of a check: what its final assertion returns, over all executions. */
+/** The outcomes of a check: the results of its final assertion over all executions. */
 
 import type { Failure } from '../report/failure.ts'
 import type { CheckOptions } from '../run/options.ts'
@@ -6,15 +6,12 @@ import type { CheckResult } from '../search/search.ts'
 
 /** An outcome, and how many executions ended with it. */
 export interface OutcomeCount {
-  /** As people write it. */
+  /** Its text in a report. */
   readonly text: string
   readonly executions: number
 }
 
-/**
- * How an outcome is written; outcomes that are written alike are the same. What is nested deeper than a few
- * levels is left out.
- */
+/** The text of an outcome. Outcomes with the same text are the same. Deeply nested parts are left out. */
 export function formatOutcome(value: unknown, depth = 0): string {
   const inner = (x: unknown): string => formatOutcome(x, depth + 1)
   if (typeof value === 'string') return JSON.stringify(value)
@@ -44,7 +41,7 @@ export class Outcomes {
     return text
   }
 
-  /** What a part of the search has counted. */
+  /** Adds the counts of a part of the search. */
   merge(counted: readonly OutcomeCount[] = []): void {
     for (const { text, executions } of counted)
       this.counts.set(text, (this.counts.get(text) ?? 0) + executions)
@@ -62,8 +59,8 @@ export class Outcomes {
 }
 
 /**
- * The result of a search, with what it says about outcomes that were expected and not reached: a failure,
- * when the search is complete.
+ * The result of a search, with the expected outcomes that no execution reached. They are a failure if the
+ * search is complete.
  */
 export function withExpected(result: CheckResult, { expectOutcomes }: CheckOptions): CheckResult {
   const missing = unreached(expectOutcomes, result.outcomes ?? [])
@@ -83,17 +80,17 @@ export function withExpected(result: CheckResult, { expectOutcomes }: CheckOptio
   return { ...result, ok: false, outcome: 'failed', failure }
 }
 
-/** Whether an outcome, as it is written, is one of those expected. */
+/** Whether an outcome, as text, is one of the expected ones. */
 export function isExpected(expected: readonly unknown[], text: string): boolean {
   return expected.some(outcome => formatOutcome(outcome) === text)
 }
 
-/** What a failure says of an outcome that must not be. */
+/** The title of a failure for an outcome that is not expected. */
 export function notExpected(text: string): string {
   return `the outcome ${text} is not one that the check expects`
 }
 
-/** Those of the outcomes expected that were not reached. */
+/** The expected outcomes that were not reached. */
 function unreached(expected: readonly unknown[] | undefined, reached: readonly OutcomeCount[]): string[] {
   const known = new Set(reached.map(({ text }) => text))
   return [...new Set((expected ?? []).map(outcome => formatOutcome(outcome)))].filter(

@@ -1,14 +1,14 @@
 /**
- * Sequential specifications of the objects that are checked most. An operation may go by any of the names
- * that its object usually gives it; an object with other names, or other results, has a specification of its
- * own in a few lines.
+ * Sequential specifications of the objects that are checked most often. An operation has several names, those
+ * that are usual for its object. For an object with other names or results, write a specification: it takes a
+ * few lines.
  */
 import type { Specification } from './linearizable.ts'
 
 type Step<S> = { readonly state: S; readonly result: unknown } | null
 type Steps<S> = Readonly<Record<string, (state: S, args: readonly unknown[]) => Step<S>>>
 
-/** A specification from one function for each operation. */
+/** A specification made of one function for each operation. */
 function specification<S>(name: string, initial: S, steps: Steps<S>): Specification<S> {
   return {
     name,
@@ -58,8 +58,8 @@ export function counter(initial: number = 0): Specification<number> {
 }
 
 /**
- * First in, first out. With a capacity, what is refused returns false and what is taken true; without one,
- * nothing.
+ * First in, first out. With a capacity, adding returns true, or false if the queue is full. Without one it
+ * returns nothing.
  */
 export function queue(capacity: number = Infinity): Specification<readonly unknown[]> {
   return specification<readonly unknown[]>('queue', [], {
@@ -74,7 +74,7 @@ export function queue(capacity: number = Infinity): Specification<readonly unkno
   })
 }
 
-/** Last in, first out; the rest as `queue`. */
+/** Last in, first out; otherwise as `queue`. */
 export function stack(capacity: number = Infinity): Specification<readonly unknown[]> {
   return specification<readonly unknown[]>('stack', [], {
     ...named<readonly unknown[]>(['push', 'put', 'add'], (state, [value]) => putInto(state, value, capacity)),
