@@ -256,7 +256,7 @@ export const projects: readonly PageProject[] = [
             '✓ lru-cache #274, mended',
             '✗ piscina #816: uncaught exception in \\w+: an idle worker has 1 task',
             '✓ piscina #816, mended',
-            '✗ async-mutex #52: uncaught exception in watcher: told that it is unlocked',
+            '✗ async-mutex #52: uncaught exception in watcher: waitForUnlock resolved, and the mutex is locked',
             '✓ async-mutex #52, mended',
             '✗ cds-dbs #1721: the final assertion failed: the pool has lost its connection',
             '✓ cds-dbs #1721, mended',
