@@ -36,6 +36,7 @@ const folders = [
   'src/checker/machine',
   'src/checker/report',
   'src/checker/run',
+  'src/checker/search',
   'src/checker/spec',
   'src/checker/weak',
   'src/cli',

@@ -226,7 +226,7 @@ export function conclude(
 function recorded(search: Search, { schedule, marked }: Failure): RecordedStep[] {
   for (;;) {
     try {
-      return record(search.scout(), search.setup, schedule, marked)
+      return record(search.extraMachine(), search.setup, schedule, marked)
     } catch (error) {
       if (!(error instanceof BeginAgain)) throw error
       search.renumber(error)

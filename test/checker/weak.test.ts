@@ -320,7 +320,7 @@ describe('a failure', () => {
     expect(failing).toThrow(/read m\[0\] → 0 of the set-up/)
     expect(failing).toThrow(/read m\[1\] → 1 of step \d/)
     expect(failing).toThrow(
-      /Step \d takes what the set-up wrote, though step \d has written since: step \d does not happen before it/,
+      /Step \d takes the value that the set-up wrote, though step \d has written since: step \d does not happen before it/,
     )
     expect(failing).not.toThrow('replay:')
   })

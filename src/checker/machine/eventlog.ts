@@ -10,7 +10,7 @@ export const WOKE = 8
 
 /** Counts as a write and did not write: a compare-exchange that failed, where accesses overlap in part. */
 export const FAILED = 16
-/** Where accesses overlap in part, what an operation writes must not depend on values: see `Memory.mixed`. */
+/** Accesses overlap in part: the writes of an operation must not depend on values, see `Memory.mixed`. */
 export const MIXED = 32
 /** Its first range lies on a word that `always` watches. */
 export const WATCHED = 64
@@ -49,7 +49,7 @@ export class EventLog {
   before: unknown[]
   /** The expected value of a compare-exchange or a wait. */
   expected: unknown[]
-  /** What the operation returned to its thread, or threw. */
+  /** The result that the operation returned to its thread, or threw. */
   result: unknown[]
   /** The value written, as a number: a second run must write the same. */
   wrote: Float64Array

@@ -193,17 +193,12 @@ export class Guards {
     )
     this.refuse(Date, 'now', 'Date.now()', 'pass the time in, or keep it in a counter')
     this.refuse(performance, 'now', 'performance.now()', 'pass the time in, or keep it in a counter')
-    this.refuse(globalThis, 'setTimeout', 'setTimeout()', 'make what it would run a thread of the check')
-    this.refuse(globalThis, 'setImmediate', 'setImmediate()', 'make what it would run a thread of the check')
-    this.refuse(globalThis, 'setInterval', 'setInterval()', 'make what it would run a thread of the check')
-    this.refuse(
-      globalThis,
-      'queueMicrotask',
-      'queueMicrotask()',
-      'make what it would run a thread of the check',
-    )
+    this.refuse(globalThis, 'setTimeout', 'setTimeout()', 'make the callback a thread of the check')
+    this.refuse(globalThis, 'setImmediate', 'setImmediate()', 'make the callback a thread of the check')
+    this.refuse(globalThis, 'setInterval', 'setInterval()', 'make the callback a thread of the check')
+    this.refuse(globalThis, 'queueMicrotask', 'queueMicrotask()', 'make the callback a thread of the check')
     if (typeof process === 'object')
-      this.refuse(process, 'nextTick', 'process.nextTick()', 'make what it would run a thread of the check')
+      this.refuse(process, 'nextTick', 'process.nextTick()', 'make the callback a thread of the check')
     if (typeof crypto === 'object') {
       for (const name of ['getRandomValues', 'randomUUID']) {
         this.refuse(Crypto.prototype, name, `crypto.${name}()`, 'use a fixed value')
@@ -285,7 +280,10 @@ for (const prototype of [
 ]) {
   const value = function (this: unknown): unknown {
     if (pending.current >= 0 && (isShared(this) || isGuarded(this))) {
-      refuse('util.inspect() or console.log() read shared memory', 'Print what the check itself has read')
+      refuse(
+        'util.inspect() or console.log() read shared memory',
+        'Print values that the check itself has read',
+      )
     }
     return this
   }
@@ -293,7 +291,7 @@ for (const prototype of [
 }
 
 const ADVICE =
-  'Name the module in the check: `{ modules: [...] }`, or move the call into the check file; what a constructor, getter or setter does must be in a method'
+  'Name the module in the check: `{ modules: [...] }`, or move the call into the check file; move the code of a constructor, getter or setter into a method'
 
 const ATOMICS: readonly string[] = KIND_NAMES.slice(LOAD, AWAIT)
 

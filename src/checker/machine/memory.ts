@@ -101,8 +101,8 @@ export class Memory {
   }
 
   /**
-   * The buffer that `new SharedArrayBuffer(length, { maxByteLength: max })` returns to this thread (-1: set-
-   * up), as its proxy. It is the same in every execution.
+   * The buffer that `new SharedArrayBuffer(length, { maxByteLength: max })` returns to this thread (-1:
+   * set-up), as its proxy. It is the same in every execution.
    */
   allocate(thread: number, length: number, max: number | undefined): SharedArrayBuffer {
     const ordinal = this.ordinals[thread + 1]++

@@ -5,7 +5,7 @@ import { CheckError } from '../errors.ts'
 /** A thread of a check: an instrumented function, or a generator function in the instrumented form. */
 export type Body = (() => unknown) | (() => Generator<number, unknown, unknown>)
 
-/** What the set-up of a check returns. */
+/** The program of a check, which its set-up returns. */
 export interface Program {
   /** The bodies of the virtual threads. The keys of an object are their names. */
   readonly threads: readonly Body[] | Readonly<Record<string, Body>>

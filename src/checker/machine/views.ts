@@ -9,7 +9,7 @@ import { refuse } from '../instrument/refusal.ts'
  * by the internal slots of a typed array, which a proxy does not have. So an access in code that the compiler
  * did not instrument reaches a trap or throws a TypeError. No read or write happens without a step.
  *
- *   in a thread          elements are refused, with the site; methods that take steps are modelled (models.ts)
+ *   in a thread          elements are refused, with the site; methods with steps are modelled (models.ts)
  *   outside the threads  all accesses go to the real object: set-ups and final assertions run without steps
  */
 export interface SharedStretch {
@@ -151,7 +151,7 @@ function isElement(name: PropertyKey): boolean {
 }
 
 const ADVICE =
-  'Write it in the check, as an access of its own or a method of the view; name the module in the check: `{ modules: [...] }`; what a constructor, getter or setter does must be in a method'
+  'Write it in the check, as an access of its own or a method of the view; name the module in the check: `{ modules: [...] }`; move the code of a constructor, getter or setter into a method'
 
 function refuseElement(view: object, name: PropertyKey, verb: string): never {
   return refuse(

@@ -15,11 +15,11 @@ import {
 } from '../machine/operations.ts'
 import { pending } from '../machine/pending.ts'
 
-/** What is known of an operation that finds a certain value. */
+/** Nothing is known of an operation that finds a certain value. */
 export const UNKNOWN = 0
 /** It ends a useless turn of a loop: the thread waits for another value. */
 export const WAITS = 1
-/** It leads on. */
+/** The thread goes on. */
 export const GOES_ON = 2
 
 /**
@@ -28,61 +28,61 @@ export const GOES_ON = 2
  *     holder                        spinner
  *     ------                        -------
  *     compareExchange(m, 0 → 1)
- *                                   while (compareExchange(m, 0 → 1) !== 0);   finds 1: the turn changes nothing
+ *                                   while (compareExchange(m, 0 → 1) !== 0);  finds 1: a useless turn
  *     store(m, 0)
  *                                   finds 0: goes on
  *
- * A turn of a loop that changes nothing can be deleted from an execution, and what is left is an execution
- * with the same outcome. So the operation that would end such a turn need not be performed: its thread is not
- * scheduled while the word holds that value, as at a mutex. A spinner that goes on is then in a race with the
- * holder's locking, not with its unlocking: see `Optimal.reverse`.
+ * A turn of a loop that changes nothing can be deleted from an execution: the rest is an execution with the
+ * same outcome. So the operation that would end such a turn need not be performed. Its thread is not
+ * scheduled while the word holds that value, as with a mutex. A spinner that goes on is then in a race with
+ * the locking by the holder, not with the unlocking: see `Optimal.reverse`.
  *
- * Whether an operation ends a useless turn depends on the state of its thread and on the value found, and on
- * nothing else. The state of a thread is the list of what its operations returned so far, as its code is
- * deterministic. These lists are numbered here, so the answer is exact: an operation is known to wait only
- * where the same thread, in the same state, has been seen to turn in vain with the same value.
+ * Whether an operation ends a useless turn depends only on the state of its thread and on the value found.
+ * The code of a thread is deterministic, so its state is the list of the results of its operations. These
+ * lists are numbered here, so the answer is exact: an operation is known to wait only where the same thread,
+ * in the same state, has taken a useless turn with the same value.
  *
- * Words for which this is not enough are left to spinwatch.ts (`fits`): an access to one that is not atomic
- * may be in a data race with a useless turn alone, and so may one to memory that is freed; watched words and
- * ranges that overlap in part conflict in other ways.
+ * Words for which this is not enough are left to spinwatch.ts (`fits`). A plain access to a word may be in a
+ * data race with a useless turn only, and so may an access to freed memory. Watched words and partly
+ * overlapping ranges conflict in other ways.
  */
 export class Awaits {
-  /** Places where a useless turn has ended. At all others an operation goes on, whatever it finds. */
+  /** Sites where a useless turn has ended. At all other sites an operation goes on, with any value. */
   readonly sites: Set<number> = new Set()
   /** Cells of operations that are known to wait. */
   private readonly cells = new Set<number>()
-  /** Cells that something else than atomic operations touches. */
+  /** Cells that are touched by other than atomic operations. */
   private readonly unfit = new Set<number>()
   private machine: Machine | undefined = undefined
   private happens: HappensBefore | undefined = undefined
-  /** By event: the state of its thread after it; 0 when it has not been asked for. */
+  /** By event: the state of its thread after it; 0 when it has not been computed. */
   private after = new Int32Array(256)
   /** By state and value: UNKNOWN, WAITS or GOES_ON. */
   private readonly turns = new Map<number, number>()
-  /** By state and what an operation returned: the state after it. */
+  /** By state and result of an operation: the state after it. */
   private readonly states = new Map<number, number>()
   private readonly values = new Map<unknown, number>()
 
-  /** `unfit`: cells of this numbering that are known not to fit. */
+  /** `unfit`: cells, in the current numbering, that are known not to fit. */
   constructor(unfit: Iterable<number> = [], cells: Iterable<number> = []) {
     for (const cell of unfit) this.unfit.add(cell)
     for (const cell of cells) this.cells.add(cell)
   }
 
-  /** A search begins, of the same threads as those before. */
+  /** Starts a search of the same threads as before. */
   watch(machine: Machine, happens: HappensBefore): void {
     this.machine = machine
     this.happens = happens
     this.after.fill(0)
   }
 
-  /** The cells are numbered otherwise from now on. */
+  /** Forgets the cells, after they have been numbered in another way. */
   renumbered(): void {
     this.cells.clear()
     this.unfit.clear()
   }
 
-  /** Cells on which it was relied that an operation waits. */
+  /** Cells for which the search relied on the fact that an operation waits. */
   get waitCells(): readonly number[] {
     return [...this.cells]
   }
@@ -91,7 +91,10 @@ export class Awaits {
     return [...this.unfit]
   }
 
-  /** The event `at` is new. False when it shows that a word was taken for one that fits, and does not. */
+  /**
+   * Records the new event `at`. False when the event shows that a word does not fit although it was taken to
+   * fit.
+   */
   note(at: number): boolean {
     const { log } = this.machine as Machine
     if (at >= this.after.length) {
@@ -112,7 +115,7 @@ export class Awaits {
     return fine
   }
 
-  /** Of these threads, those that are known to wait for a change of the word that they are about to read. */
+  /** The threads among these that are known to wait for a change of the word that they read next. */
   waiting(threads: number): number {
     if (this.sites.size === 0) return 0
     let found = 0
@@ -128,9 +131,9 @@ export class Awaits {
   }
 
   /**
-   * The event `at`, the last and not yet one of `happens`, ended a useless turn. Takes note that its
-   * operation waits; null when the word does not fit, and the turn has to stay in the execution. False when
-   * the place is new: what was done before was done without knowing that operations may wait there.
+   * The last event, `at`, ended a useless turn and has not been added to `happens`. Records that its
+   * operation waits. Null when the word does not fit: the turn has to stay in the execution. False when the
+   * site is new: the search so far did not know that operations may wait there.
    */
   learn(at: number): boolean | null {
     if (!this.fits(at)) return null
@@ -142,7 +145,7 @@ export class Awaits {
     return false
   }
 
-  /** The same for a machine alone, without a search: whether the operation waits. */
+  /** The same for a machine without a search: whether the operation waits. */
   leaveOut(machine: Machine): boolean {
     this.machine = machine
     const at = machine.log.length - 1
@@ -151,13 +154,14 @@ export class Awaits {
     return true
   }
 
-  /** The event `at`, the last, ended no useless turn. */
+  /** Records that the last event, `at`, ended no useless turn. */
   wentOn(at: number): void {
     if (this.mayWait(at)) this.set(at, this.stateBefore(at), GOES_ON)
   }
 
   /**
-   * What is known of the event `later`, had it come before the event `earlier`, with which it is in a race.
+   * The knowledge about the event `later`, had it come before the event `earlier`, with which it is in a
+   * race.
    */
   before(earlier: number, later: number): number {
     const { log } = this.machine as Machine
@@ -167,7 +171,7 @@ export class Awaits {
     return this.known(this.stateBefore(later), found, log.to[later] - log.from[later])
   }
 
-  /** Whether an event is one that other values might have let wait. */
+  /** Whether an event would perhaps wait with another value. */
   mayWait(at: number): boolean {
     return this.sites.has((this.machine as Machine).log.site[at]) && this.fits(at)
   }
@@ -177,7 +181,7 @@ export class Awaits {
     return key < 0 ? UNKNOWN : (this.turns.get(key) ?? UNKNOWN)
   }
 
-  /** False when there are too many states to keep it. */
+  /** False when there are too many states to record this one. */
   private set(at: number, state: number, what: number): boolean {
     const { log } = this.machine as Machine
     const key = this.turnKey(state, log.result[at], log.to[at] - log.from[at])
@@ -191,7 +195,7 @@ export class Awaits {
     return state < 0 || id < 0 ? -1 : state * VALUES_MAX + id
   }
 
-  /** Whether an event is an atomic operation on a word that nothing but such operations touches. */
+  /** Whether an event is an atomic operation on a word that only atomic operations touch. */
   private fits(at: number): boolean {
     const { log } = this.machine as Machine
     return log.to2[at] === 0 && this.fitsAt(log.kind[at], log.from[at], log.to[at])
@@ -217,7 +221,7 @@ export class Awaits {
     return this.stateAfter((this.happens as HappensBefore).lastEvent(thread), thread)
   }
 
-  /** The state of a thread after its event `at`, or at its start. -1: there are too many to number them. */
+  /** The state of a thread after its event `at`, or at its start. -1 when there are too many states. */
   private stateAfter(at: number, thread: number): number {
     if (at < 0) return this.start(thread)
     if (this.after[at] !== 0) return this.after[at]
@@ -230,8 +234,8 @@ export class Awaits {
     for (let i = list.length - 1; i >= 0; i--) {
       const event = list[i]
       if (state >= 0) {
-        // Whether a write has changed anything is not in what it returns, and decides whether a turn is
-        // useless.
+        // The result of a write does not tell whether the write changed anything, but that decides whether a
+        // turn is useless.
         const changed = (log.flags[event] & (CHANGED | WOKE)) === 0 ? 0 : 1
         const id = this.valueId(log.result[event])
         state = id < 0 ? -1 : this.stateFrom(state, id * 2 + changed)
@@ -241,7 +245,10 @@ export class Awaits {
     return state
   }
 
-  /** The recovery thread begins with the thread that died. */
+  /**
+   * The start state of a thread. The recovery thread gets the dead thread as its argument, which is part of
+   * its state.
+   */
   private start(thread: number): number {
     const machine = this.machine as Machine
     const { log } = machine
@@ -261,7 +268,7 @@ export class Awaits {
     return made
   }
 
-  /** A number for a value; -1 when there are too many. */
+  /** A number for a value; -1 when there are too many values. */
   private valueId(value: unknown): number {
     const key = keyOf(value)
     const known = this.values.get(key)
@@ -273,7 +280,7 @@ export class Awaits {
   }
 }
 
-/** What tells two values apart that an operation can return or throw. */
+/** A key that distinguishes the values that an operation can return or throw. */
 function keyOf(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return Object.is(value, -0) ? 'negative zero' : value
   if (value instanceof Error) return `${value.name}: ${value.message}`
@@ -282,7 +289,7 @@ function keyOf(value: unknown): unknown {
   return value
 }
 
-/** An integer of so many bytes, whether it was read with its sign or without. */
+/** An integer of this number of bytes, the same for signed and unsigned reads. */
 function bits(value: unknown, bytes: number): unknown {
   if (typeof value === 'bigint') return BigInt.asIntN(64, value)
   if (typeof value !== 'number') return value

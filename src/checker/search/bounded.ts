@@ -4,11 +4,12 @@ import type { Setup } from '../machine/program.ts'
 import { nthThread } from './random.ts'
 
 /**
- * Every schedule with at most so many preemptions: switches away from a thread that could have gone on. Most
- * bugs need one or two. Without partial-order reduction, which does not go well with such a bound.
+ * Explores each schedule with a limited number of preemptions: switches away from a thread that could go on.
+ * Most bugs need one or two. There is no partial-order reduction, which does not combine well with such a
+ * bound.
  *
- * At each depth the choices are tried in order: first the thread that runs, then the others by number. `next`
- * holds the position of the choice to take.
+ * At each depth the choices are tried in order: first the running thread, then the others by number. `next`
+ * holds the position of the next choice.
  */
 export class PreemptionBounded implements Explorer {
   private readonly machine: Machine
@@ -21,7 +22,7 @@ export class PreemptionBounded implements Explorer {
   private started = false
   readonly common: number = 0
   ended: Ended = 'complete'
-  /** A schedule with more preemptions was left out, or one was too long. */
+  /** A schedule with more preemptions was left out, or a schedule was too long. */
   truncated: boolean = false
 
   constructor(machine: Machine, setup: Setup, stepsMax: number, bound: number) {

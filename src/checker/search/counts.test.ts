@@ -5,7 +5,7 @@ import { loadInstrumented } from '../../../testing/checker/programs/load.ts'
 import { op } from '../instrument/runtime.ts'
 
 type Counted = typeof import('../../../testing/checker/programs/counted.ts')
-/** The programs that have a size alone. */
+/** The programs that take only a size. */
 type Counting = 'readers' | 'lastzero' | 'indexer' | 'filesystem' | 'fibonacci' | 'locked' | 'adders'
 
 let programs: Counted
@@ -19,7 +19,7 @@ function factorial(n: number): number {
   return n <= 1 ? 1 : n * factorial(n - 1)
 }
 
-/** The size of the program, and its complete executions as published (or plain). */
+/** The size of the program, and the published or obvious number of complete executions. */
 const published: readonly [Counting, readonly (readonly [number, number])[]][] = [
   [
     'readers',
@@ -69,7 +69,7 @@ describe('the number of complete executions is the published number of traces', 
     }
   }
 
-  test('n threads under the checker’s own mutex have n!, and none is given up', () => {
+  test('n threads under the checker’s own mutex have n!, and no execution is abandoned', () => {
     for (const n of [2, 3, 4, 5, 6]) {
       const result = check(`mutex ${n}`, {}, () => {
         const mutex = new CheckedMutex()
@@ -89,7 +89,7 @@ describe('the number of complete executions is the published number of traces', 
     }
   })
 
-  test('no execution of them but those with a useless turn of a loop is given up', () => {
+  test('only executions with a useless turn of a loop are abandoned', () => {
     for (const [name, size] of [
       ['readers', 8],
       ['lastzero', 10],
@@ -102,21 +102,21 @@ describe('the number of complete executions is the published number of traces', 
   })
 })
 
-describe('a lock by hand is a wait for its word', () => {
+describe('a handwritten lock is a wait for its word', () => {
   /**
-   * How many orders there are, and how many executions may be begun in vain until it is known where threads
-   * wait.
+   * The number of orders, and the number of executions that may be abandoned before the search knows where
+   * threads wait.
    */
   const locks: Record<string, readonly [traces: (n: number) => number, vain: (n: number) => number]> = {
     'compare-exchange': [factorial, n => n * n],
     'compare-exchange with a pause': [factorial, n => n * n],
     exchange: [factorial, n => n * n],
-    // Each thread also sees the lock free in any of the gaps.
+    // Each thread may also find the lock free in any of the gaps.
     'test and test-and-set': [n => factorial(n) ** 2, n => n * n],
     tickets: [factorial, n => factorial(n)],
   }
 
-  test('that costs next to no executions beside its orders', () => {
+  test('that needs few executions more than it has orders', () => {
     expect(Object.keys(locks)).toEqual(Object.keys(programs.handmade))
     for (const [name, [traces, vain]] of Object.entries(locks)) {
       for (const n of [2, 3, 4, 5]) {
@@ -127,14 +127,14 @@ describe('a lock by hand is a wait for its word', () => {
     }
   })
 
-  test('that is never given back is a livelock', () => {
+  test('that is never unlocked is a livelock', () => {
     for (const name of Object.keys(locks))
       expect(() => check(name, { races: false }, () => programs.lockedBy(name, 3, false)), name).toThrow(
         /livelock: .* stuck/,
       )
   })
 
-  test('and a plain write of that word is a data race still', () => {
+  test('and a plain write of that word is still a data race', () => {
     expect(() => check('plain', {}, () => programs.plainUnlock())).toThrow(/data race between/)
   })
 })

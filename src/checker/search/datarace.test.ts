@@ -15,7 +15,7 @@ import { op } from '../instrument/runtime.ts'
 
 type Step = readonly [kind: number, view: 'words' | 'bytes' | 'halves', index: number, ...rest: unknown[]]
 
-/** Threads that perform the given operations, one after the other. */
+/** Threads that perform the given operations in order. */
 function racing(...threads: readonly (readonly Step[])[]): () => Program {
   return () => {
     const buffer = new SharedArrayBuffer(16)
@@ -82,25 +82,25 @@ describe('a data race', () => {
     expect(hasRace(racing([byte(PLAIN_WRITE, 2)], [write(0)]))).toBe(true)
   })
 
-  test('is not one where a read sees the atomic write that came after the plain one', () => {
-    // The reader may come first: then it must not touch what is being written.
+  test('does not exist when a read finds the atomic write that followed the plain write', () => {
+    // The reader may come first: then it must not touch the memory that is being written.
     const publish = racing([write(1), store(0)], [load(0)])
     expect(hasRace(publish)).toBe(false)
     const own = racing([write(0), store(0, 2)], [[COMPARE_EXCHANGE, 'words', 1, 5, 6]])
     expect(hasRace(own)).toBe(false)
   })
 
-  test('is ordered by a notify and the waking that it causes', () => {
+  test('does not exist between a notify and the wakeup that it causes', () => {
     const woken = racing([[WAIT, 'words', 0, 0], read(1)], [write(1), store(0), [NOTIFY, 'words', 0]])
     expect(hasRace(woken)).toBe(false)
   })
 
-  test('is not ordered by an atomic write alone, nor by a read alone', () => {
+  test('exists when there is only an atomic write, or only an atomic read', () => {
     expect(hasRace(racing([write(1), store(0)], [store(0), read(1)]))).toBe(true)
     expect(hasRace(racing([write(1), load(0)], [load(0), read(1)]))).toBe(true)
   })
 
-  test('is found, or not, by any explorer alike', () => {
+  test('is found by every explorer or by none', () => {
     const kinds = fc.constantFrom(PLAIN_READ, PLAIN_WRITE, LOAD, STORE)
     const step: fc.Arbitrary<Step> = fc
       .tuple(kinds, fc.integer({ min: 0, max: 1 }))

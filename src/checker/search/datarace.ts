@@ -15,7 +15,7 @@ import {
   WAIT_ASYNC,
 } from '../machine/operations.ts'
 
-/** Two events that touch a common byte, unordered. */
+/** Two unordered events that touch a common byte. */
 export interface DataRace {
   readonly first: number
   readonly second: number
@@ -28,16 +28,16 @@ const ATOMIC_WRITES = 3
 const CLASSES = 4
 
 /**
- * Data races of an execution, as the language's memory model has them: two accesses of different threads to a
- * common byte, at least one of them a write, that synchronisation does not order, where one of them is plain,
- * or both are atomic but their ranges differ.
+ * Finds the data races of an execution, in the sense of the language's memory model. A data race is two
+ * accesses of different threads to a common byte, at least one of them a write, that are not ordered by
+ * synchronisation. One of them is plain, or both are atomic and their ranges differ.
  *
- * What orders: an atomic read and the atomic write of the same range that it reads from; a notify and the
- * waking that it causes; unlocking and the next locking; a death and what follows from it. This is less than
- * the happens-before of partial-order reduction, where every conflict orders.
+ * Synchronisation is: an atomic read and the atomic write of the same range that it reads from; a notify and
+ * the wakeup that it causes; an unlock and the next lock; a death and its consequences. This orders less than
+ * the happens-before of partial-order reduction, where each conflict orders.
  *
- * Each event has a vector clock: component t is how many events of thread t are ordered before it, or are it.
- * An execution that begins like the one before is looked at only from where it differs.
+ * Each event has a vector clock: component t is the number of events of thread t that are ordered before it,
+ * or are it. If an execution has a common prefix with the one before, only the rest is analysed.
  */
 export class DataRaces {
   private readonly log: EventLog
@@ -47,14 +47,14 @@ export class DataRaces {
   private readonly lastOf: Int32Array
   private previousOf: Int32Array
   private cells = 0
-  /** Per cell: the event that last wrote it, if that was atomic (or an unlock), else -1. */
+  /** Per cell: the last write, if it was atomic (or an unlock), else -1. */
   private published = new Int32Array(0)
-  /** Per cell and class of access: which threads, and for each its last such event. */
+  /** Per cell and class of access: the threads, and the last such event of each. */
   private masks = new Int32Array(0)
   private last = new Int32Array(0)
   /**
-   * What `shrink` puts back: for each entry an index into one of the three arrays above, which one, and the
-   * value.
+   * For `shrink`, three words for each change: the index, the number of the array (of the three arrays
+   * before), and the old value.
    */
   private undo = new Int32Array(1024)
   private undoEnd = 0
@@ -70,8 +70,8 @@ export class DataRaces {
   }
 
   /**
-   * The first data race of the logged execution, or undefined. `common`: how many events at its beginning are
-   * those of the execution that was looked at before. `cells`: how many cells there are.
+   * The first data race of the logged execution, or undefined. `common`: the number of events at its start
+   * that are the same as in the execution analysed before. `cells`: the number of cells.
    */
   find(cells: number, common: number): DataRace | undefined {
     const { log } = this
@@ -139,7 +139,7 @@ export class DataRaces {
     return undefined
   }
 
-  /** An earlier access to the cell that is in a race with this one, or -1. */
+  /** An earlier access to the cell that is in a data race with this one, or -1. */
   private conflict(
     at: number,
     row: number,
@@ -157,7 +157,7 @@ export class DataRaces {
     if (earlier < 0 && writes && (masks[base + PLAIN_READS] & others) !== 0) {
       earlier = this.unordered(row, base + PLAIN_READS, thread, -1)
     }
-    // Atomic against atomic is a race only when the ranges differ.
+    // Two atomic accesses are a race only when their ranges differ.
     const range = atomic ? at : -1
     if (earlier < 0 && (masks[base + ATOMIC_WRITES] & others) !== 0) {
       earlier = this.unordered(row, base + ATOMIC_WRITES, thread, range)
@@ -193,7 +193,7 @@ export class DataRaces {
     this.set(LAST, base * this.threads + thread, at)
   }
 
-  /** Writes one of the arrays, and how to take it back. */
+  /** Writes an element of one of the arrays, and records how to undo it. */
   private set(which: number, index: number, value: number): void {
     if (this.undoEnd + UNDO_WORDS > this.undo.length) {
       const bigger = new Int32Array(this.undo.length * 2)
@@ -220,7 +220,8 @@ export class DataRaces {
         const array = which === PUBLISHED ? this.published : which === MASKS ? this.masks : this.last
         array[undo[entry + 1]] = undo[entry + 2]
       }
-      // The log already has the next execution: whose event this was is known from the chain of its thread.
+      // The log already contains the next execution: find the thread of this event by the chain of each
+      // thread.
       for (let t = 0; t < this.threads; t++) if (this.lastOf[t] === at) this.lastOf[t] = this.previousOf[at]
     }
   }

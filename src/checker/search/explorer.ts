@@ -1,25 +1,26 @@
 /**
  * How an execution ended.
- *   complete   no thread can move: all have ended, or those that have not are stuck
- *   asleep     everything from here on has been explored (in an optimal search only where ranges overlap in part, or where it was
- *              not known yet that an operation is a wait: see awaits.ts)
- *   redundant  a thread took a turn of a loop that changed nothing, and what it read has changed since
- *   truncated  it was longer than it may be
- *   pruned     it would have gone beyond the bound
- *   again      the search has found out something that it must know from its start, and begins anew: what it ran so far does not count
+ *   complete   no thread can move: all have ended, or the others are blocked for ever
+ *   asleep     all continuations have been explored. In an optimal search only where ranges overlap in part,
+ *              or where an operation was not yet known to wait: see awaits.ts
+ *   redundant  a thread took a turn of a loop that changed nothing, and a value that it read changed later
+ *   truncated  it reached the step limit
+ *   pruned     it would have exceeded the bound
+ *   again      the search learnt a fact that it must know from its start, and starts again: the executions
+ *              so far do not count
  */
 export type Ended = 'complete' | 'asleep' | 'redundant' | 'truncated' | 'pruned' | 'again'
 
-/** Decides which executions to run. Each call of `execute` runs one, on the machine it was made with. */
+/** Decides which executions to run. Each call of `execute` runs one, on the machine of the explorer. */
 export interface Explorer {
   execute(): void
   readonly ended: Ended
   /** Whether there is another execution to run. */
   readonly hasMore: boolean
-  /** How many events at the beginning of the last execution are those of the one before. */
+  /** The number of events at the start of the last execution that are the same as in the one before. */
   readonly common: number
-  /** How much of the search is done, from 0 to 1, as far as can be known. */
+  /** An estimate of the fraction of the search that is done, from 0 to 1. */
   readonly fraction: number
-  /** Something was left out: the search says less than "every interleaving". */
+  /** Part of the search was left out: it does not cover every interleaving. */
   readonly truncated: boolean
 }

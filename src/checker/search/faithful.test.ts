@@ -31,7 +31,7 @@ const { pending } = runtime
 
 const atomics: ((...args: any[]) => unknown)[] = KIND_NAMES.map(name => (Atomics as any)[name])
 
-/** Does what the running thread asked for, at once: one thread has nobody to interleave with. */
+/** Performs the operation of the running thread immediately: a single thread has no interleavings. */
 function perform(): unknown {
   const kind = pending.kind[0]!
   const view = pending.view[0] as any
@@ -54,7 +54,7 @@ function perform(): unknown {
   }
 }
 
-/** Runs a checked program as the only virtual thread, and counts what it asked for. */
+/** Runs a checked program as the only virtual thread, and counts its operations. */
 function runChecked(program: Program): Outcome & { operations: number } {
   const lines: string[] = []
   const log: Log = (...values) => {
@@ -102,7 +102,9 @@ function checked(source: string, file: string): Namespace {
   return file.endsWith('.cjs') ? evaluateScript(code, file, modules) : evaluateModule(code, file, modules)
 }
 
-/** An async function runs as part of its caller in checked code: those programs are for the explorer. */
+/**
+ * Checked code runs an async function as part of its caller, so programs with one are left to the explorer.
+ */
 function synchronous(namespace: Namespace): string[] {
   return Object.keys(namespace).filter(
     name => typeof namespace[name] === 'function' && namespace[name].constructor.name !== 'AsyncFunction',

@@ -4,13 +4,13 @@ import { MIXED, WATCHED, WRITES, WRITES_SECOND, WRITES_WATCHED } from '../machin
 import { AWAIT, COMPARE_EXCHANGE, LOCK, NOTIFY, RESUME, WAIT, WAIT_ASYNC } from '../machine/operations.ts'
 
 /**
- * The happens-before of one execution, as partial-order reduction sees it: the order of each thread, the
- * order of conflicting events, and what let a blocked thread go on. Each event has a vector clock: component
- * t is how many events of thread t happen before it or are it.
+ * The happens-before of one execution in the sense of partial-order reduction: the order of each thread, the
+ * order of conflicting events, and the events that unblocked a thread. Each event has a vector clock:
+ * component t is the number of events of thread t that happen before it or are it.
  *
- * A race is a pair (e, e') of different threads, in conflict, with nothing between them in happens-before,
- * where e' could also have come first. Locking is not in a race with the unlocking that made it possible, but
- * with the locking before that.
+ * A race is a pair (e, e') of conflicting events of different threads, with nothing between them in
+ * happens-before, where e' could also have come first. A lock is not in a race with the unlock that made it
+ * possible, but with the lock before that.
  */
 export class HappensBefore {
   readonly threads: number
@@ -21,7 +21,7 @@ export class HappensBefore {
   raceWith: Int32Array = new Int32Array(256)
 
   private readonly lastOf: Int32Array
-  /** How many events are in. */
+  /** The number of events added. */
   private length = 0
   private cells = 0
   private lastWrite = new Int32Array(0)
@@ -31,7 +31,7 @@ export class HappensBefore {
   private candidates = new Int32Array(64)
   private candidateCount = 0
   private previousOf: Int32Array
-  /** By event: the last write, before it, of the first cell that it touches; -1 for none. */
+  /** By event: the last earlier write of the first cell that it touches; -1 for none. */
   private writeBefore: Int32Array
   private undoStart: Int32Array
   private undo = new Int32Array(256 * UNDO_WORDS)
@@ -48,9 +48,7 @@ export class HappensBefore {
     this.undoStart = new Int32Array(log.capacity)
   }
 
-  /**
-   * Takes the last events out again, so that `length` are left: the next execution is the same up to there.
-   */
+  /** Removes all events but the first `length`: the next execution begins with these. */
   shrink(length: number): void {
     const { log, threads } = this
     while (this.length > length) {
@@ -70,8 +68,8 @@ export class HappensBefore {
   }
 
   /**
-   * Computes the clock and the races of a new event. `cells`: how many cells there are by now. `unseen`: the
-   * events after it are not to be in a race with it.
+   * Computes the clock and the races of a new event. `cells`: the current number of cells. `unseen`: later
+   * events are not in a race with it.
    */
   add(at: number, cells: number, unseen: boolean = false): void {
     const { log, threads } = this
@@ -115,10 +113,10 @@ export class HappensBefore {
   }
 
   /**
-   * The event `at`, the last, would wait with other values than the one that it found. Before a write that
-   * replaced such a value it cannot come, but before the write that made it: the writes of its word, latest
-   * first, are in a race with it up to one before which it goes on for sure. `waits`: it waits with this
-   * value too, and might as well stand right after the last write.
+   * The last event, `at`, would wait with other values than the one that it found. It cannot come before a
+   * write that replaced such a value, but it can come before the write that stored that value. So it is in a
+   * race with the writes of its word, latest first, up to a write before which it certainly goes on. `waits`:
+   * it waits with this value too, so its place could also be right after the last write.
    */
   addAwait(at: number, awaits: Awaits, waits: boolean): void {
     let end = this.raceStart[at + 1]
@@ -135,7 +133,7 @@ export class HappensBefore {
     this.raceStart[at + 1] = end
   }
 
-  /** Whether nothing that the event `at` needs happens after this write of its word. */
+  /** Whether no event that the event `at` depends on happens after this write of its word. */
   private mayComeBefore(write: number, at: number): boolean {
     if (write < 0) return false
     const previous = this.previousOf[at]
@@ -150,7 +148,7 @@ export class HappensBefore {
     return this.lastOf[thread]
   }
 
-  /** The event of the same thread before this one, or -1. */
+  /** The previous event of the same thread, or -1. */
   eventBefore(at: number): number {
     return this.previousOf[at]
   }
@@ -165,7 +163,8 @@ export class HappensBefore {
     const { log } = this
     const kind = log.kind[later]
     const flags = log.flags[later]
-    // Two writes of different watched words are in a race, and neither changes what the other finds.
+    // Two writes of different watched words are in a race, but neither changes the value that the other
+    // finds.
     const overlaps = log.from[earlier] < log.to[later] && log.from[later] < log.to[earlier]
     const changesValue =
       overlaps && (log.flags[earlier] & WRITES) !== 0 && log.kind[earlier] <= COMPARE_EXCHANGE
@@ -179,7 +178,7 @@ export class HappensBefore {
       return changesValue ? (expects(log, earlier, later) ? WRITES_SECOND : 0) | watched : flags
     }
     if (kind === NOTIFY) return (log.before[earlier] as number) > 0 ? WRITES_SECOND : 0
-    // A sleeper that comes before the notify which woke it finds that its time is up.
+    // A sleeper that comes before the notify that woke it finds that its timeout has passed.
     if (kind === RESUME || kind === AWAIT) return log.expected[later] === earlier ? WRITES_SECOND : flags
     return flags
   }
@@ -203,7 +202,7 @@ export class HappensBefore {
     }
   }
 
-  /** The latest events that conflict with a read or a write of these cells. */
+  /** Collects the latest events that conflict with a read or a write of these cells. */
   private gather(from: number, to: number, writes: boolean): void {
     const { threads } = this
     for (let cell = from; cell < to; cell++) {
@@ -213,7 +212,7 @@ export class HappensBefore {
         if (write >= 0) this.addCandidate(write)
         continue
       }
-      // The last write happens before every read since, so the reads are enough.
+      // The last write happens before each read since, so the reads are enough.
       for (let rest = readers; rest !== 0; rest &= rest - 1) {
         this.addCandidate(this.lastRead[cell * threads + (31 - Math.clz32(rest & -rest))])
       }
@@ -230,7 +229,7 @@ export class HappensBefore {
     this.candidates[this.candidateCount++] = at
   }
 
-  /** Latest first: what happens before a later candidate is covered by it. */
+  /** Sorts the candidates, latest first: an event that happens before a later candidate is covered by it. */
   private sortCandidates(): void {
     const { candidates, candidateCount } = this
     for (let i = 1; i < candidateCount; i++) {
@@ -317,19 +316,22 @@ export class HappensBefore {
   }
 }
 
-/** Whether `later` finds what it expects where `earlier` is about to write: the two have one range. */
+/**
+ * Whether `later` finds its expected value in the word that `earlier` is about to write: both have one range.
+ */
 function expects(log: EventLog, earlier: number, later: number): boolean {
   const before = log.before[earlier]
   const expected = log.expected[later]
   if (typeof before !== 'number' || typeof expected !== 'number') return before === expected
-  // Modulo 2^32: one of them may come from a signed view, the other from an unsigned one.
+  // Modulo 2^32: one of them may come from a signed view and the other from an unsigned one.
   return (before | 0) === (expected | 0)
 }
 
-/** All watched words together: every write of one of them is a write here. No memory lies at cell 0. */
+/** One cell for all watched words: each write of one of them is a write here. No memory lies at cell 0. */
 const WATCH_CELL = 0
 
 /**
- * Per cell of an event: the cell, its last write, readers and lock before, and the reader with its last read.
+ * Per cell of an event: the cell, its previous last write, readers and lock, and the reader with its previous
+ * last read.
  */
 const UNDO_WORDS = 6

@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 
 const mistakes: readonly [keyof KnownBad, FailureKind, string][] = [
-  ['sleepWithoutRecheck', 'lost-wakeup', 'a sleep without a second look'],
+  ['sleepWithoutRecheck', 'lost-wakeup', 'a sleep without a second check'],
   ['publishBeforeWrite', 'data-race', 'a ring that publishes before it writes'],
   ['doubleCheckedFlag', 'data-race', 'a double-checked flag that is not atomic'],
   ['unlockForgetsWaiters', 'lost-wakeup', 'a mutex whose unlock forgets waiters, with three threads'],
@@ -33,9 +33,9 @@ function failureOf(name: keyof KnownBad, options: CheckOptions = {}): CheckFailu
   throw new Error(`${name} passes`)
 }
 
-describe('what people get wrong', () => {
+describe('a known mistake', () => {
   for (const [name, kind, what] of mistakes) {
-    test(`${what} is found, and its correct twin passes exhaustively`, () => {
+    test(`${what} is found, and the correct version passes exhaustively`, () => {
       expect(failureOf(name).result.failure?.kind).toBe(kind)
       expect(check(name, {}, () => programs[name](true))).toMatchObject({ ok: true, complete: true })
     })
@@ -49,7 +49,7 @@ describe('what people get wrong', () => {
       expect(again.executions + again.redundant).toBeLessThanOrEqual(1)
     })
 
-    test(`${what} is found by the other explorers, which do not call themselves complete`, () => {
+    test(`${what} is found by the other explorers, which do not claim to be complete`, () => {
       for (const options of [
         { explorer: 'preemption-bounded', preemptions: 2 },
         { explorer: 'pct', depth: 3, runs: 5000 },
@@ -70,7 +70,7 @@ describe('what people get wrong', () => {
     expect(check('two threads', {}, two)).toMatchObject({ ok: true, complete: true })
   })
 
-  test('the ring that publishes early also hands over a wrong value when nobody looks for data races', () => {
+  test('the ring that publishes early also delivers a wrong value when the check ignores data races', () => {
     expect(failureOf('publishBeforeWrite', { races: false }).result.failure?.title).toContain('the value is')
   })
 })

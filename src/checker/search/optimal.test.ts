@@ -22,7 +22,7 @@ import { CheckedMutex } from '../machine/mutex.ts'
 import { loop, op, turn } from '../instrument/runtime.ts'
 import { split } from './split.ts'
 
-/** A step of a random program: what to do, where, and with which small value. */
+/** A step of a random program: the operation, its place, and a small value. */
 interface Step {
   readonly kind: number
   readonly cell: number
@@ -32,7 +32,9 @@ interface Step {
 
 const CELLS = 2
 
-/** Threads that carry what they read along, so that values flow from one to the other, and branch on it. */
+/**
+ * Threads that carry the values that they read along and branch on them, so that values flow between threads.
+ */
 function programOf(threads: readonly (readonly Step[])[], states?: Set<string>): Setup {
   return (): Program => {
     const memory = new Int32Array(new SharedArrayBuffer(4 * CELLS))
@@ -133,20 +135,23 @@ const SPIN_TEST = 107
 const SPIN_TICKET = 108
 
 interface Found {
-  /** The traces of complete executions, each as often as it was run. */
+  /** The traces of complete executions, one entry for each run. */
   readonly traces: string[]
   readonly outcomes: Set<string>
   asleep: number
 }
 
-/** What an execution came to: memory, results, and who is stuck. */
+/** The outcome of an execution: memory, results, and the threads that are blocked. */
 function outcomeOf(machine: Machine): string {
   const memory = machine.memory.buffers.map(({ bytes }) => Array.from(bytes).join()).join('|')
   const stuck = Array.from({ length: machine.threads }, (_, t) => (machine.status[t] === FINISHED ? 0 : 1))
   return `${memory} ${machine.results.join()} ${stuck.join()}`
 }
 
-/** An execution up to the order of events that do not conflict: each event with its clock. */
+/**
+ * The trace of an execution, which ignores the order of events that do not conflict: each event with its
+ * clock.
+ */
 function traceOf(machine: Machine): string {
   const { log, threads } = machine
   const happens = new HappensBefore(log, threads)
@@ -202,14 +207,14 @@ function optimal(machine: Machine, setup: Setup, found: Found): void {
   } while (explorer.hasMore)
 }
 
-/** Where a thread spins in vain at the end, when it did so is no difference. */
+/** When a thread spins for ever at the end, the time at which it began to spin makes no difference. */
 function add(found: Found, machine: Machine): void {
   const spins = machine.status.subarray(0, machine.threads).includes(SPINNING)
   if (!spins) found.traces.push(traceOf(machine))
   found.outcomes.add(outcomeOf(machine))
 }
 
-/** The same search, shared out: each part for itself, with source sets. */
+/** The same search in parts: each part separately, with source sets. */
 function inParts(machine: Machine, setup: Setup, found: Found): void {
   const roots = split(machine, setup, 6)
   for (const root of roots) {
@@ -224,15 +229,15 @@ function inParts(machine: Machine, setup: Setup, found: Found): void {
 }
 
 /**
- * Every interleaving, one after the other. Executions with a useless turn of a loop count only if nobody can
- * go on.
+ * Every interleaving, one after the other. Executions with a useless turn of a loop count only if no thread
+ * can go on.
  */
 function naive(machine: Machine, setup: Setup, found: Found): void {
   machine.spin.stopsForGood = true
   everyInterleaving(machine, setup, found)
 }
 
-/** The same, and a thread that turned in vain turns again when something has changed. */
+/** The same, but a thread that took a useless turn turns again when a value has changed. */
 function naiveTurning(machine: Machine, setup: Setup, found: Found): void {
   machine.spin.stopsForGood = false
   everyInterleaving(machine, setup, found)
@@ -262,7 +267,7 @@ function everyInterleaving(machine: Machine, setup: Setup, found: Found): void {
   }
 }
 
-/** Whether a program has loops that wait: until it is known where, some executions are begun in vain. */
+/** Whether a program has loops that wait: until the search knows where, it abandons some executions. */
 function spins(threads: readonly (readonly Step[])[]): boolean {
   return threads.some(steps =>
     steps.some(({ kind }) => kind === SPIN || kind === SPIN_LOAD || kind >= SPIN_TWO),
@@ -280,8 +285,8 @@ function compare(threads: readonly (readonly Step[])[]): void {
 }
 
 /**
- * The same with watched words: the reduced search passes through every state of theirs that any interleaving
- * does.
+ * The same with watched words: the reduced search reaches each state of the watched words that any
+ * interleaving reaches.
  */
 function compareWatched(threads: readonly (readonly Step[])[]): void {
   const seen = new Set<string>()
@@ -314,8 +319,7 @@ function programs(kinds: readonly number[], threads: number, steps: number): fc.
 }
 
 /**
- * A notify that finds a sleeper in a loop, and might have found none: the sleeper's turn is not a useless
- * one.
+ * A notify that finds a sleeper in a loop and might have found none: the turn of the sleeper is not useless.
  */
 const wokenInLoop: Step[][] = [
   [
@@ -328,8 +332,7 @@ const wokenInLoop: Step[][] = [
 const runs = process.env.HEDDLE_LONG === '1' ? 5000 : 150
 
 /**
- * A wait that, reversed, finds its value and joins a list: a notify that stood apart from it then has to come
- * first.
+ * A wait that, when reversed, finds its value and joins a list: an independent notify must then come first.
  */
 const waitThatJoins: Step[][] = [
   [
@@ -343,7 +346,7 @@ const waitThatJoins: Step[][] = [
   ],
 ]
 
-/** One waits for good where the others are asleep: what it waits for is in a race all the same. */
+/** One thread waits for ever where the others are asleep: the word that it waits for is still in a race. */
 const waitsWhereAllSleep: Step[][] = [
   [
     { kind: LOAD, cell: 0, value: 0, extra: 0 },
@@ -359,7 +362,9 @@ const waitsWhereAllSleep: Step[][] = [
   ],
 ]
 
-/** Bytes of a word that is met first as a whole: the whole word is of mixed sizes, not those bytes alone. */
+/**
+ * Bytes of a word that is first accessed as a whole: the whole word is of mixed sizes, not only those bytes.
+ */
 const bytesAfterWord: Step[][] = [
   [
     { kind: BYTE, cell: 0, value: 0, extra: 0 },
@@ -399,11 +404,11 @@ describe('the optimal search runs every trace once, as a search of all interleav
       },
     )
   })
-  test('of locks by hand: compare-exchange, exchange, test and test-and-set, tickets', () => {
+  test('of handwritten locks: compare-exchange, exchange, test and test-and-set, tickets', () => {
     const locks = [SPIN, SPIN_EXCHANGE, SPIN_TEST, SPIN_TICKET, SPIN_LOAD, STORE, ADD]
     fc.assert(fc.property(programs(locks, 3, 2), compare), { numRuns: runs })
   })
-  test('and so it does when it is shared out in parts', () => {
+  test('and also when it is split in parts', () => {
     const kinds = [LOAD, STORE, ADD, COMPARE_EXCHANGE, WAIT, NOTIFY, MUTEX, SPIN, SPIN_TEST, SPIN_EXCHANGE]
     fc.assert(
       fc.property(programs(kinds, 3, 2), threads => {
@@ -416,7 +421,7 @@ describe('the optimal search runs every trace once, as a search of all interleav
       { numRuns: runs, examples: [[waitThatJoins], [waitsWhereAllSleep]] },
     )
   })
-  test('and a useless turn of a loop leads nowhere that the search does not go', () => {
+  test('and a useless turn of a loop leads to no state that the search does not reach', () => {
     const kinds = [SPIN, SPIN_EXCHANGE, SPIN_TEST, SPIN_TICKET, SPIN_LOAD, SPIN_TWO, SPIN_WAIT]
     const loops = programs([...kinds, NOTIFY, STORE, ADD], 3, 2)
     fc.assert(
@@ -428,7 +433,7 @@ describe('the optimal search runs every trace once, as a search of all interleav
       { numRuns: Math.min(runs, 1000), examples: [[wokenInLoop]] },
     )
   })
-  test('and passes through every state of the watched words', () => {
+  test('and reaches every state of the watched words', () => {
     fc.assert(fc.property(programs(accesses, 3, 3), compareWatched), { numRuns: runs })
     const others = [SPIN, SPIN_LOAD, SPIN_WAIT, WAIT, NOTIFY, MUTEX, STORE, ADD, COMPARE_EXCHANGE]
     fc.assert(fc.property(programs(others, 3, 2), compareWatched), { numRuns: runs })

@@ -15,21 +15,21 @@ import { split } from './split.ts'
 import type { FromWorker, ToWorker } from './worker.ts'
 import { verdict } from './verdict.ts'
 
-/** One piece of work: a part of an exhaustive search, or a share of the runs of a sampling one. */
+/** One piece of work: a part of an exhaustive search, or a share of the runs of a sampling search. */
 interface Job {
   readonly part: SearchPart | undefined
   readonly options: CheckOptions
 }
 
-/** How cells are numbered, and what is known of them. */
+/** The numbering of cells, and the knowledge about them. */
 type Numbering = Pick<SearchPart, 'shift' | 'mixed' | 'unfit'>
 
 type Show = (result: CheckResult | undefined) => void
 
 /**
- * Explores one check on the worker threads of a team. Each loads the check file for itself; parts are handed
- * out one by one. A failure is brought home as a schedule and run here once more, to be shrunk and reported.
- * A search that is over soon stays here: it would be over before a worker has loaded the file.
+ * Explores one check on the worker threads of a team. Each worker loads the check file; the parts are
+ * assigned one by one. A worker sends a failure as a schedule, which this thread runs again, shrinks and
+ * reports. A short search stays on this thread: it would end before a worker has loaded the file.
  */
 export async function searchInParallel(
   file: string,
@@ -43,7 +43,7 @@ export async function searchInParallel(
   const alone = new Search(check.name, options, check.setup)
   const whole = UNSHARED.has(options.explorer ?? 'exhaustive')
   if (alone.run(whole ? Number.POSITIVE_INFINITY : ALONE_MS)) return conclude(alone, undefined, alive)
-  team.turnTo(file, check.name)
+  team.setCheck(file, check.name)
   try {
     for (let numbering: Numbering = { shift: 3, mixed: [], unfit: [] }; ; ) {
       try {
@@ -58,9 +58,9 @@ export async function searchInParallel(
   }
 }
 
-/** Explorers that are not shared out. */
+/** Explorers that are not split. */
 const UNSHARED: ReadonlySet<string> = new Set(['replay', 'round-robin', 'preemption-bounded'])
-/** How many milliseconds a search is tried here before it is shared out. */
+/** The time in milliseconds for which a search runs on this thread before it is split. */
 const ALONE_MS = 200
 
 async function searchWith(
@@ -97,10 +97,10 @@ async function searchWith(
     await team.work(jobs, total, started, show, interrupted, alive)
     return total.conclude(check, options, started, alive)
   }
-  const scout = new Search(check.name, options, check.setup, { ...numbering, crashes: [], root: undefined })
-  const bodies = scout.withGuards(() => {
-    const machine = scout.scout()
-    machine.begin(scout.setup)
+  const planner = new Search(check.name, options, check.setup, { ...numbering, crashes: [], root: undefined })
+  const bodies = planner.withGuards(() => {
+    const machine = planner.extraMachine()
+    machine.begin(planner.setup)
     return machine.names.filter(name => name !== 'recovery').map((_, t) => t)
   })
   const crashes = typeof options.crashes === 'number' ? { max: options.crashes } : options.crashes
@@ -110,7 +110,9 @@ async function searchWith(
     const plan = plans.next(happened)
     if (plan === undefined || interrupted.now) break
     const awaits = new Awaits(numbering.unfit)
-    const roots = scout.withGuards(() => splitPlan(scout.scout(), scout, plan, workers * 8, awaits))
+    const roots = planner.withGuards(() =>
+      splitPlan(planner.extraMachine(), planner, plan, workers * 8, awaits),
+    )
     const jobs = roots.map(root => ({
       part: { ...numbering, waits: awaits.waitCells, crashes: plan, root, budget: bounded },
       options,
@@ -136,7 +138,7 @@ function splitPlan(
   return split(machine, search.setup, wanted, awaits)
 }
 
-/** What the parts have come to together. */
+/** The total of the parts. */
 class Total {
   private readonly name: string
   private readonly explorer: string
@@ -151,7 +153,7 @@ class Total {
   private readonly outcomes = new Outcomes()
   happened = false
   failed: { readonly schedule: string } | undefined
-  /** Parts finished and handed out. */
+  /** The number of parts that are finished, and that are assigned. */
   done = 0
   jobs = 0
 
@@ -166,7 +168,7 @@ class Total {
     return (this.options.time ?? Number.POSITIVE_INFINITY) - (performance.now() - started)
   }
 
-  /** Whether the bounds of the check are reached: no part begins any more. */
+  /** Whether the bounds of the check are reached: then no further part is started. */
   isSpent(started: number): boolean {
     return (
       this.timeLeft(started) <= 0 ||
@@ -188,7 +190,7 @@ class Total {
     }
     if (message.schedule !== undefined) this.failed ??= { schedule: message.schedule }
     else if (message.result.why !== '') {
-      // Each part has a share of the time: what the bound of the whole is, `result` says.
+      // Each part has a share of the time; the result names the bound of the whole search.
       const why = message.result.why.replace(
         /it was to stop after [\d.]+ ms/,
         `it was to stop after ${this.options.time} ms`,
@@ -257,23 +259,23 @@ class Total {
 }
 
 /**
- * The worker threads of a run: they are started for the first check that needs them, and kept for those after
- * it.
+ * The worker threads of a run. They are started for the first check that needs them, and kept for later
+ * checks.
  */
 export class Team {
   readonly size: number
   private readonly workers: Worker[] = []
   private check = { file: '', name: '' }
-  /** Who hears what the workers say: the work that is going on. */
-  private hear: (worker: Worker, message: FromWorker) => void = () => undefined
+  /** Receives the messages of the workers for the current work. */
+  private onMessage: (worker: Worker, message: FromWorker) => void = () => undefined
   private fail: (error: Error) => void = () => undefined
 
   constructor(size: number) {
     this.size = size
   }
 
-  /** The jobs from here on are those of this check. */
-  turnTo(file: string, name: string): void {
+  /** Makes this check the subject of the next jobs. */
+  setCheck(file: string, name: string): void {
     this.check = { file, name }
     while (this.workers.length < this.size) this.workers.push(this.start())
   }
@@ -281,12 +283,14 @@ export class Team {
   private start(): Worker {
     const script = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
     const worker = new Worker(script, { resourceLimits: { maxYoungGenerationSizeMb: 64 } })
-    worker.on('message', (message: FromWorker) => this.hear(worker, message))
+    worker.on('message', (message: FromWorker) => this.onMessage(worker, message))
     worker.on('error', error => this.fail(error instanceof Error ? error : new Error(String(error))))
     return worker
   }
 
-  /** Hands the jobs out until all are done or one has failed. Throws what makes the whole search wrong. */
+  /**
+   * Assigns the jobs until all are done or one has failed. Throws errors that make the whole search invalid.
+   */
   work(
     jobs: readonly Job[],
     total: Total,
@@ -306,8 +310,8 @@ export class Team {
       }, 250)
       const finish = (error?: Error): void => {
         clearInterval(timer)
-        this.hear = () => undefined
-        // A part that is no longer wanted would go on for as long as it takes: another worker does the next.
+        this.onMessage = () => undefined
+        // A part that is no longer needed would still run to its end: replace its worker for the next check.
         for (const worker of busy) this.replace(worker)
         if (error === undefined) resolve()
         else reject(error)
@@ -324,7 +328,7 @@ export class Team {
         }
       }
       this.fail = finish
-      this.hear = (worker, message) => {
+      this.onMessage = (worker, message) => {
         busy.delete(worker)
         if (message.kind === 'again')
           finish(new BeginAgain(message.shift, new Set(message.mixed), message.unfit))

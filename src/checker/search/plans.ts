@@ -1,11 +1,11 @@
 import type { Crash } from '../machine/schedule.ts'
 
 /**
- * Crash points, as programs of their own: "thread t dies before its step k" is the program in which it ends
- * there, and is explored whole. Plans are tried with growing k until the thread, in every execution, ends
- * before it.
+ * Crash points as separate programs: "thread t dies before its step k" is the program in which thread t ends
+ * there. Each is explored completely. Plans are tried with growing k until the thread ends before step k in
+ * every execution.
  *
- * `next` takes whether every death of the plan before happened in at least one execution.
+ * `next` takes whether each death of the previous plan happened in at least one execution.
  */
 export class CrashPlans {
   private readonly threads: readonly number[]
@@ -18,13 +18,13 @@ export class CrashPlans {
     this.max = max
   }
 
-  /** The first plan is that nobody dies. Undefined when all have been tried. */
+  /** The first plan has no deaths. Undefined when all plans have been tried. */
   next(happened: boolean): readonly Crash[] | undefined {
     if (!this.started) {
       this.started = true
       return this.plan
     }
-    // One death more, of a later thread, while the ones so far do happen.
+    // Add a death of a later thread while the current ones do happen.
     if (happened && this.plan.length < this.max) {
       const after = this.threads.find(t => t > (this.plan.at(-1)?.thread ?? -1))
       if (after !== undefined) {

@@ -1,4 +1,7 @@
-/** A small generator of pseudo-random numbers (mulberry32): the same seed, the same schedule, everywhere. */
+/**
+ * A small pseudo-random number generator (mulberry32): the same seed gives the same schedule on every
+ * platform.
+ */
 export class Random {
   private state: number
 
@@ -6,7 +9,7 @@ export class Random {
     this.state = seed >>> 0
   }
 
-  /** A whole number from 0 to below `bound`. */
+  /** An integer from 0 to `bound` - 1. */
   below(bound: number): number {
     this.state = (this.state + 0x6d2b79f5) >>> 0
     let x = this.state

@@ -6,7 +6,7 @@ import { countThreads, nthThread, Random } from './random.ts'
 /** Picks the thread of the next step from the mask of those that can move. */
 type Choose = (enabled: number, depth: number) => number
 
-/** Explorers that do not cover everything: each execution follows a rule of its own. */
+/** Explorers that do not cover all executions: a rule chooses the threads of each execution. */
 abstract class Sampling implements Explorer {
   protected readonly machine: Machine
   protected readonly setup: Setup
@@ -25,7 +25,7 @@ abstract class Sampling implements Explorer {
     machine.spin.stopsForGood = false
   }
 
-  /** The rule of one execution. Called after its threads have started. */
+  /** The rule of one execution. Called after the threads have started. */
   protected abstract rule(): Choose
 
   protected finished(_length: number): void {}
@@ -56,7 +56,7 @@ abstract class Sampling implements Explorer {
   }
 }
 
-/** At each step any thread that can move, all with the same probability. */
+/** Chooses at each step any thread that can move, all with the same probability. */
 export class RandomWalk extends Sampling {
   private readonly seed: number
 
@@ -73,8 +73,8 @@ export class RandomWalk extends Sampling {
 
 /**
  * Probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi, Nagarakatte): threads get random
- * priorities, the highest that can move runs, and at d - 1 random steps the one that runs falls to the
- * bottom. A bug that needs d ordering constraints is met by one run with a probability of at least 1 / (n
+ * priorities, and the highest that can move runs. At d - 1 random steps the running thread gets the lowest
+ * priority. One run finds a bug that needs d ordering constraints with a probability of at least 1 / (n
  * k^(d-1)), for n threads and k steps.
  */
 export class Pct extends Sampling {
@@ -97,7 +97,7 @@ export class Pct extends Sampling {
       const other = random.below(t + 1)
       ;[priority[t], priority[other]] = [priority[other], priority[t]]
     }
-    // Before the first run nobody knows how long one is: the first run finds out.
+    // Before the first run the length of an execution is unknown: the first run measures it.
     const length = Math.max(this.longest, 1)
     const changes = new Map<number, number>()
     for (let i = 1; i < this.depth; i++) changes.set(random.below(length), this.depth - i)
@@ -116,7 +116,7 @@ export class Pct extends Sampling {
     if (length > this.longest) this.longest = length
   }
 
-  /** A lower bound for the probability that one run meets a bug of this depth. */
+  /** A lower bound for the probability that one run finds a bug of this depth. */
   get probabilityPerRun(): number {
     return 1 / (this.machine.threads * Math.max(1, this.longest) ** (this.depth - 1))
   }
@@ -136,7 +136,7 @@ function highest(enabled: number, priority: readonly number[]): number {
   return best
 }
 
-/** One execution: the threads take turns of `quantum` steps. */
+/** One execution: the threads take turns of `quantum` steps each. */
 export class RoundRobin extends Sampling {
   private readonly quantum: number
 
@@ -162,9 +162,8 @@ export class RoundRobin extends Sampling {
 }
 
 /**
- * One execution along a given schedule. An entry whose thread cannot move is passed over; after the last
- * entry the thread that runs goes on while it can, then the lowest. `followed` says whether every entry was
- * used.
+ * One execution along a given schedule. Skips an entry whose thread cannot move. After the last entry the
+ * running thread goes on while it can, then the lowest. `followed` says whether every entry was used.
  */
 export class Follow extends Sampling {
   private readonly schedule: readonly number[]
@@ -223,7 +222,7 @@ export class Follow extends Sampling {
   }
 }
 
-/** Along a schedule, then all threads in turns: whoever has not ended after that never will. */
+/** Follows a schedule, then runs all threads in turns: a thread that does not end then never ends. */
 export class FairTail extends Sampling {
   private readonly schedule: readonly number[]
 

@@ -24,7 +24,7 @@ beforeAll(async () => {
   )
 })
 
-/** The result of a check and everything that its threads returned, over all executions. */
+/** The result of a check and all values that its threads returned, over all executions. */
 function outcomes(
   setup: () => Program,
   options: CheckOptions = {},
@@ -72,7 +72,7 @@ describe('blocking', () => {
     expect(result.complete).toBe(true)
   })
 
-  test('a notify wakes the one that slept first', () => {
+  test('a notify wakes the first sleeper', () => {
     const { seen } = outcomes(() => programs.fifoWake())
     expect(seen.size).toBeGreaterThan(1)
   })
@@ -98,18 +98,18 @@ describe('blocking', () => {
 })
 
 describe('loops', () => {
-  test('a spin that nobody ends is a livelock', () => {
+  test('a spin that no thread ends is a livelock', () => {
     const { failure } = failureOf(() => programs.spinsForever())
     expect(failure?.kind).toBe('livelock')
     expect(failure?.detail.join()).toMatch(/behaviours\.ts:\d+/)
   })
 
-  test('a spin that somebody ends is not, and adds no executions', () => {
+  test('a spin that another thread ends is not, and adds no executions', () => {
     expect(outcomes(() => programs.spinsUntil()).result).toMatchObject({ ok: true, complete: true })
     expect(outcomes(() => programs.spinsWithPause()).result).toMatchObject({ executions: 1, complete: true })
   })
 
-  test('turns that are counted are all taken, in a variable and in an object', () => {
+  test('counted turns are all taken, with the count in a variable or in an object', () => {
     for (const program of [programs.boundedSpin, programs.boundedSpinInObject]) {
       const { result, seen } = outcomes(() => program())
       expect([...seen].sort()).toEqual(['gave up,1', 'seen,1'])
@@ -117,12 +117,12 @@ describe('loops', () => {
     }
   })
 
-  test('threads that give way to each other for ever are a livelock', () => {
+  test('threads that yield to each other for ever are a livelock', () => {
     const { failure } = failureOf(() => programs.politeLivelock(), { steps: 200, shrink: 0 })
     expect(failure?.kind).toBe('livelock')
   })
 
-  test('a thread that never ends is named after a number of steps', () => {
+  test('a thread that never ends is reported at the step limit', () => {
     const { failure } = failureOf(() => programs.endlessSteps(), { steps: 100, shrink: 0 })
     expect(failure?.kind).toBe('livelock')
     expect(failure?.detail.join()).toContain('raise `steps`')
@@ -130,7 +130,7 @@ describe('loops', () => {
 })
 
 describe('deaths', () => {
-  test('a lock that dies with its holder leaves the survivor stuck', () => {
+  test('a lock whose holder dies blocks the survivor', () => {
     expect(outcomes(() => programs.deadHolder(false)).result.ok).toBe(true)
     const { failure } = failureOf(() => programs.deadHolder(false), { crashes: 1 })
     expect(failure?.kind).toBe('livelock')
@@ -138,7 +138,7 @@ describe('deaths', () => {
     expect(failure?.schedule.crashes).toHaveLength(1)
   })
 
-  test('with a recovery every survivor comes through, whoever dies and wherever', () => {
+  test('with a recovery every survivor ends, for each death at each step', () => {
     const { result } = outcomes(() => programs.deadHolder(true), { crashes: 1 })
     expect(result).toMatchObject({ ok: true, complete: true })
     const none = outcomes(() => programs.deadHolder(true)).result
@@ -149,11 +149,11 @@ describe('deaths', () => {
     const all = outcomes(() => programs.deadHolder(true), { crashes: 1 }).result
     const one = outcomes(() => programs.deadHolder(true), { crashes: { max: 1, threads: [1] } }).result
     const none = outcomes(() => programs.deadHolder(true)).result
-    // The two threads are alike, so their deaths are as many.
+    // The two threads are alike, so each has the same number of deaths.
     expect(all.executions - none.executions).toBe(2 * (one.executions - none.executions))
   })
 
-  test('the schedule of a death replays with it', () => {
+  test('the schedule of a death replays the death', () => {
     const { failure } = failureOf(() => programs.deadHolder(false), { crashes: 1 })
     const [{ thread, step }] = failure!.schedule.crashes
     const text = `${thread}!${step}/${failure!.schedule.threads.join('.')}`
@@ -171,7 +171,7 @@ describe('memory', () => {
     expect(outcomes(() => programs.useAfterFree(true)).result).toMatchObject({ ok: true, complete: true })
   })
 
-  test('every way to touch a view does what the language does', () => {
+  test('each access to a view has the effect that the language defines', () => {
     const { seen } = outcomes(() => programs.everyAccess())
     const memory = new Int32Array([2, 1, 258, 5])
     const big = new BigInt64Array(memory.buffer)
@@ -182,7 +182,7 @@ describe('memory', () => {
 })
 
 describe('explorers', () => {
-  test('each says whether it was complete', () => {
+  test('each reports whether it was complete', () => {
     const setup = (): Program => counted.adders(3)
     expect(outcomes(setup).result.complete).toBe(true)
     for (const explorer of ['pct', 'random', 'round-robin'] as const) {
@@ -192,7 +192,7 @@ describe('explorers', () => {
     }
   })
 
-  test('a bound on preemptions that nothing runs into is complete', () => {
+  test('a search that never reaches its bound on preemptions is complete', () => {
     const setup = (): Program => counted.adders(3)
     expect(outcomes(setup, { explorer: 'preemption-bounded', preemptions: 9 }).result).toMatchObject({
       executions: 6,
@@ -204,14 +204,14 @@ describe('explorers', () => {
     expect(bounded.why).toContain('at most 0 preemptions')
   })
 
-  test('pct gives the probability that it promises', () => {
+  test('pct reports its probability bound', () => {
     const { result } = outcomes(() => counted.adders(4), { explorer: 'pct', depth: 2, runs: 100 })
-    // Four threads, four steps, one change: at least 1/16 a run.
+    // Four threads, four steps, one change: at least 1/16 for each run.
     expect(result.probability).toBeCloseTo(1 - (1 - 1 / 16) ** 100, 10)
   })
 
-  test('pct meets a bug of depth 2 at least as often as its bound says', () => {
-    // The bug is one ordering: thread 3 adds first and thread 0 second.
+  test('pct finds a bug of depth 2 at least as often as its bound says', () => {
+    // The bug is one order: thread 3 adds first and thread 0 second.
     const runs = 400
     let met = 0
     check('pct', { explorer: 'pct', depth: 2, runs, allowIncomplete: true }, () => {
@@ -253,15 +253,15 @@ describe('explorers', () => {
     expect(result).toMatchObject({ executions: 1, depth: 14, complete: false })
   })
 
-  test('a search that is told to stop says so', () => {
+  test('a search that reaches a bound reports it', () => {
     const { result } = outcomes(() => counted.adders(5), { executions: 7 })
     expect(result).toMatchObject({ executions: 7, complete: false })
     expect(result.why).toContain('7 executions')
   })
 })
 
-describe('a check that is wrong gets told what to change', () => {
-  test('when its set-up returns what means nothing', () => {
+describe('an invalid check gets an error that says what to change', () => {
+  test('when its set-up returns an unknown part', () => {
     const error = wrong(() => ({ threads: [() => undefined], finally: () => undefined }) as never)
     expect(error.code).toBe('ERR_CHECK_SETUP')
     expect(error.message).toContain('returns `finally`, which means nothing here; there are threads, final,')
@@ -310,7 +310,7 @@ describe('a check that is wrong gets told what to change', () => {
     const count = { value: 0 }
     const error = wrong(() => programs.nondeterministic('state', count))
     expect(error.code).toBe('ERR_CHECK_NONDETERMINISTIC')
-    expect(error.message).toContain('anew in the set-up')
+    expect(error.message).toContain('create all changing state in the set-up')
   })
 
   test('when code that is not instrumented touches its memory', () => {
@@ -322,7 +322,7 @@ describe('a check that is wrong gets told what to change', () => {
     expect(Atomics.load(new Int32Array(new SharedArrayBuffer(4)), 0)).toBe(0)
   })
 
-  test('when it awaits a promise from elsewhere', () => {
+  test('when it awaits a promise that the checker did not make', () => {
     expect(wrong(() => programs.realPromise()).code).toBe('ERR_CHECK_PROMISE')
   })
 

@@ -19,53 +19,53 @@ import { type Crash, parseSchedule } from '../machine/schedule.ts'
 import { runSetup } from '../machine/setup.ts'
 import { verdict } from './verdict.ts'
 
-/** What a search found and how far it went. */
+/** The result of a search. */
 export interface CheckResult {
   readonly name: string
   readonly ok: boolean
   /**
-   * Every interleaving was covered (within the crash points asked for). When not, `why` says what was left
+   * Every interleaving was covered (within the requested crash points). If false, `why` says what was left
    * out.
    */
   readonly complete: boolean
   readonly why: string
-  /** `incomplete`: nothing went wrong, and not everything was covered. */
+  /** `incomplete`: there was no failure, and not everything was covered. */
   readonly outcome: 'passed' | 'failed' | 'incomplete'
   readonly explorer: string
   /** Executions that ran to their end, each a different trace in an exhaustive search. */
   readonly executions: number
-  /** Executions that were given up because others cover them. */
+  /** Executions that were abandoned because others cover them. */
   readonly redundant: number
   /** Operations performed, replays included. */
   readonly steps: number
   /** The longest execution. */
   readonly depth: number
   readonly seconds: number
-  /** How much is done, from 0 to 1: an estimate while the search is not over. */
+  /** The fraction that is done, from 0 to 1: an estimate until the search is over. */
   readonly fraction: number
-  /** pct: a lower bound for the probability that a bug of the depth asked for would have been met. */
+  /** pct: a lower bound for the probability that the search finds a bug of the requested depth. */
   readonly probability: number | undefined
   readonly failure: Failure | undefined
   readonly threads: readonly string[]
-  /** What the final assertion returned, over all executions. */
+  /** The results of the final assertion, over all executions. */
   readonly outcomes?: readonly OutcomeCount[]
-  /** The result is of an earlier run: everything that it depends on is the same. */
+  /** The result comes from an earlier run with the same inputs. */
   readonly remembered?: boolean
 }
 
 /**
- * A part of a search that is shared out among workers: how cells are numbered, who dies, and how executions
- * begin.
+ * A part of a search that is split among workers: the numbering of cells, the deaths, and the start of its
+ * executions.
  */
 export interface SearchPart {
   readonly shift: number
   readonly mixed: readonly number[]
   readonly crashes: readonly Crash[]
   readonly root: Root | undefined
-  /** Cells that do not fit what awaits.ts does, and those on which the split relies on it. */
+  /** Cells that do not fit awaits.ts, and cells for which the split relies on awaits.ts. */
   readonly unfit?: readonly number[]
   readonly waits?: readonly number[]
-  /** How many executions all parts together may still run: one word, counted down. */
+  /** The number of executions that all parts together may still run: one word, counted down. */
   readonly budget?: Int32Array<SharedArrayBuffer> | undefined
 }
 
@@ -81,10 +81,10 @@ export class Search {
   private machine: Machine
   private explorer: Explorer | undefined
   private races: DataRaces | undefined
-  /** Whether the races of the execution before have been looked for, to its end. */
+  /** Whether the previous execution was searched for data races to its end. */
   private racesSeen = false
   private readonly awaits: Awaits
-  /** The counts when the plan of deaths began. */
+  /** The counts at the start of the current plan of deaths. */
   private before = { executions: 0, redundant: 0 }
   private plans: CrashPlans | undefined
   private crashes: readonly Crash[] = []
@@ -99,7 +99,7 @@ export class Search {
   /** Executions that were cut at the step limit. */
   private cut = 0
   private rested = false
-  /** The first code that ran in a thread and is not known. */
+  /** The first code that ran in a thread and that the checker does not know. */
   private unseen = ''
   private bounded = ''
   private failure: Failure | undefined
@@ -133,7 +133,7 @@ export class Search {
           this.explore(started, budget)
           break
         } catch (error) {
-          if (!(error instanceof BeginAgain) || (this.part !== undefined && this.isNews(error))) throw error
+          if (!(error instanceof BeginAgain) || (this.part !== undefined && this.isNew(error))) throw error
           this.restart(error)
         }
       }
@@ -155,7 +155,7 @@ export class Search {
       this.truncated,
       this.unseen,
       this.rested
-        ? `a thread that turned more than ${this.turns} times in a row in a loop that only reads, and changes something of its own, had to let the others come first: raise \`turns\` if the loop ends by itself, or let a turn change nothing`
+        ? `a thread that turned more than ${this.turns} times in a row in a loop that only reads shared memory and changes private state had to wait for the others: raise \`turns\` if the loop ends by itself, or let a turn change nothing`
         : '',
       whole ? '' : sampled,
     ].filter(text => text !== '')
@@ -186,15 +186,15 @@ export class Search {
   }
 
   /**
-   * A machine for runs beside the search: recordings, shrinking. Its executions need `withGuards` around
+   * A machine for runs outside the search: recordings, shrinking. Its executions need `withGuards` around
    * them.
    */
-  scout(): Machine {
+  extraMachine(): Machine {
     const machine = new Machine(this.memory)
     machine.names = this.machine.names
     machine.turns = this.turns
     machine.reuse = false
-    // The search's own machine finds what the other one left behind: it must set up anew.
+    // The other machine changes memory, so the search's own machine must run the set-up again.
     this.machine.forget()
     return machine
   }
@@ -228,14 +228,14 @@ export class Search {
     return 'one schedule was replayed'
   }
 
-  /** Whether all parts of the search must begin again with this one. */
-  private isNews({ shift, mixed }: BeginAgain): boolean {
+  /** Whether all parts of the search must begin again with this knowledge. */
+  private isNew({ shift, mixed }: BeginAgain): boolean {
     return shift !== this.memory.shift || mixed !== undefined
   }
 
-  /** The search begins anew, with nothing of what it has done so far but the steps counted. */
+  /** Starts the search again. Only the count of steps is kept. */
   private restart(again: BeginAgain): void {
-    if (!this.isNews(again)) this.reuse = false
+    if (!this.isNew(again)) this.reuse = false
     this.renumber(again)
     this.explorer = undefined
     this.races = undefined
@@ -250,14 +250,14 @@ export class Search {
   }
 
   /**
-   * The cells are numbered anew, as `again` says. Inside `run` or `withGuards`; machines made before are of
-   * no use any more.
+   * Numbers the cells again, as `again` says. Call it inside `run` or `withGuards`. Machines that were made
+   * before must not be used any more.
    */
   renumber({ shift, mixed }: BeginAgain): void {
     const { names, steps } = this.machine
     this.steps += steps
     if (shift !== this.memory.shift || mixed !== undefined) this.awaits.renumbered()
-    // What the check did not make itself is as it was found: the next memory finds it so.
+    // Reset memory that the check did not make, for the next `Memory`.
     this.memory.begin()
     this.guards.remove()
     this.memory = new Memory(shift, mixed)
@@ -289,7 +289,7 @@ export class Search {
         this.over = true
         break
       }
-      this.once(this.explorer as Explorer)
+      this.runOnce(this.explorer as Explorer)
       if (this.failure !== undefined && !options.keepGoing) this.over = true
       if (this.runs >= limit && !this.over && this.hasMore) {
         this.bounded = `it was to stop after ${options.executions} executions`
@@ -305,7 +305,7 @@ export class Search {
     }
   }
 
-  /** A search that came to its end and has run nothing says nothing. */
+  /** Throws when a finished search has explored nothing. */
   private requireSomething(): void {
     if (this.part !== undefined || this.failure !== undefined) return
     throwUnlessSomething(this.executions, this.steps + this.machine.steps, this.options.steps ?? STEPS_MAX)
@@ -315,8 +315,8 @@ export class Search {
     return this.explorer?.hasMore === true || (this.options.crashes !== undefined && this.crashHappened)
   }
 
-  /** One execution, judged, and run a second time to see that it does the same. */
-  private once(explorer: Explorer): void {
+  /** Runs one execution, judges it, and runs it a second time to see that it does the same. */
+  private runOnce(explorer: Explorer): void {
     const { machine, options } = this
     explorer.execute()
     const { ended } = explorer
@@ -353,7 +353,7 @@ export class Search {
     if (ended === 'truncated') this.lookForLivelock()
   }
 
-  /** The failure of an execution that ended with an outcome which must not be. */
+  /** The failure of an execution that ended with an unexpected outcome. */
   private unexpected({ outcome, log }: Machine, crashes: readonly Crash[]): Failure | undefined {
     const { expectOutcomes, onlyOutcomes } = this.options
     if (onlyOutcomes !== true || expectOutcomes === undefined || outcome === undefined) return undefined
@@ -369,7 +369,7 @@ export class Search {
     }
   }
 
-  /** The same schedule once more, from the set-up on. */
+  /** Runs the same schedule again, from the set-up on. */
   private rerun(): void {
     const { machine } = this
     const { length } = machine.log
@@ -381,7 +381,7 @@ export class Search {
   }
 
   private nondeterminism(): Error {
-    // A final assertion may have changed what the bodies use: begin again, with a set-up before every
+    // A final assertion may have changed state that the bodies use: begin again, with a set-up before each
     // execution.
     if (this.machine.reuse) return new BeginAgain(this.memory.shift)
     const { log, diverged, names } = this.machine
@@ -389,16 +389,17 @@ export class Search {
     return new CheckError(
       'ERR_CHECK_NONDETERMINISTIC',
       `the same schedule ran differently the second time, at step ${at + 1}: ${names[log.thread[at]]} was to be at ${siteName(log.site[at])}. ` +
-        'A check must depend on nothing but its schedule: make everything that changes anew in the set-up, and use no clock, no randomness, no state from an execution before',
+        'A check must depend on nothing but its schedule: create all changing state in the set-up, and use no clock, no randomness and no state of an earlier execution',
     )
   }
 
   private lookForLivelock(): void {
     const limit = this.options.steps ?? STEPS_MAX
     this.truncated = `executions of more than ${limit} steps were cut off`
-    // Each look is as long as two executions: what the first ones do not show, the search goes on without.
-    if (++this.cut > LIVELOCK_LOOKS_MAX) return
-    const machine = this.scout()
+    // Each test for a livelock is as long as two executions. If the first ones find none, the search goes on
+    // without.
+    if (++this.cut > LIVELOCK_TESTS_MAX) return
+    const machine = this.extraMachine()
     const { log } = this.machine
     const tail = new FairTail(machine, this.setup, 2 * limit, Array.from(log.thread.subarray(0, log.length)))
     const failure = this.tryOut(machine, tail, this.crashes)
@@ -414,7 +415,7 @@ export class Search {
       kind: 'livelock',
       title: `livelock: after ${length} steps, the last ${length - limit} of them in turns, ${[...busy].map(t => machine.names[t]).join(', ')} still run`,
       detail: [
-        'Every thread got its turns, and none came to an end. If the check is only long, raise `steps`; if a loop has no end, bound it.',
+        'Every thread got its turns, and none ended. If the check is only long, raise `steps`; if a loop has no end, bound it.',
       ],
       schedule: { threads, crashes: this.crashes },
       marked: [],
@@ -425,7 +426,7 @@ export class Search {
   private nextPlan(): boolean {
     const { machine, options } = this
     if (this.plans === undefined) {
-      // How many threads there are is known only from the set-up.
+      // The number of threads is known only after the set-up.
       machine.begin(this.setup)
       const crashes = typeof options.crashes === 'number' ? { max: options.crashes } : options.crashes
       const all = Array.from({ length: machine.threads }, (_, t) => t).filter(
@@ -471,11 +472,11 @@ export class Search {
 }
 
 export const STEPS_MAX = 5000
-const LIVELOCK_LOOKS_MAX = 16
+const LIVELOCK_TESTS_MAX = 16
 
 /**
  * Throws when a search has run no execution to its end, or none that touches shared memory: such a check
- * checks nothing.
+ * tests nothing.
  */
 export function throwUnlessSomething(executions: number, steps: number, limit: number): void {
   if (steps === 0) {
@@ -487,6 +488,6 @@ export function throwUnlessSomething(executions: number, steps: number, limit: n
   if (executions > 0) return
   throw new CheckError(
     'ERR_CHECK_NOTHING',
-    `no execution of the check came to its end: all were longer than ${limit} steps; make what it does smaller, bound its loops, or raise \`steps\``,
+    `no execution of the check ended: all were longer than ${limit} steps; make the check smaller, bound its loops, or raise \`steps\``,
   )
 }

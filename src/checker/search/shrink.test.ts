@@ -3,7 +3,7 @@ import { check, CheckFailure, type CheckOptions, type Program } from '../check.t
 import { LOAD, STORE } from '../machine/operations.ts'
 import { op } from '../instrument/runtime.ts'
 
-/** What the shrunk failure of a program says; the program must fail. */
+/** The shrunk failure of a program; the program must fail. */
 function failureOf(setup: () => Program, options: CheckOptions = {}): CheckFailure {
   try {
     check('fails', options, setup)
@@ -15,8 +15,8 @@ function failureOf(setup: () => Program, options: CheckOptions = {}): CheckFailu
 }
 
 /**
- * Fails if the first thread comes first, which is what a search tries first. Only if it comes second does it
- * touch memory in another way than the search has seen until then.
+ * Fails if the first thread comes first, which the search tries first. Only if it comes second does it access
+ * memory in a way that the search has not seen.
  */
 function failsAtOnce(
   buffer: () => SharedArrayBuffer,

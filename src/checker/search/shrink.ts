@@ -8,10 +8,10 @@ import type { Search } from './search.ts'
 import { STEPS_MAX } from './search.ts'
 
 /**
- * Looks for a shorter schedule with a failure of the same kind: fewer steps, then fewer switches. First every
- * schedule with no, one, two … preemptions, as long as that is affordable; then pieces are cut out of the
- * best one so far, and runs moved together, until nothing more comes off or the executions are used up.
- * `alive` is told of each execution.
+ * Searches for a shorter schedule with a failure of the same kind: fewer steps, then fewer switches. First it
+ * tries all schedules with 0, 1, 2 … preemptions, within its budget. Then it removes pieces of the best
+ * schedule and joins runs of one thread, until nothing more can be removed or the budget is used up. It calls
+ * `alive` for each execution.
  */
 export function shrink(
   search: Search,
@@ -35,7 +35,7 @@ const PREEMPTIONS_MAX = 3
 
 class Shrinking {
   best: Failure
-  /** How many executions may still be tried. */
+  /** The number of executions that may still be tried. */
   left: number
   private readonly search: Search
   private readonly alive: () => void
@@ -46,12 +46,12 @@ class Shrinking {
     this.alive = alive
     this.best = failure
     this.left = executionsMax
-    this.machine = search.scout()
+    this.machine = search.extraMachine()
   }
 
   /**
-   * All schedules with at most so many preemptions, or as many as can be tried until `floor` are left. True:
-   * one of them fails so.
+   * Tries all schedules with at most `bound` preemptions, until `floor` executions are left. True when one of
+   * them has the failure.
    */
   fewPreemptions(bound: number, floor: number): boolean {
     const { search } = this
@@ -71,7 +71,7 @@ class Shrinking {
     return fails
   }
 
-  /** One cut that leaves a failure of the same kind. False: there is none. */
+  /** Tries to remove one piece so that the failure remains. False when that is impossible. */
   cutOnce(): boolean {
     const { threads } = this.best.schedule
     for (let size = Math.max(1, threads.length >> 1); size >= 1; size >>= 1) {
@@ -79,7 +79,7 @@ class Shrinking {
         if (this.follow([...threads.slice(0, at), ...threads.slice(at + size)])) return true
       }
     }
-    // A run of one thread to the place where that thread runs next.
+    // Move a run of one thread to the place where that thread runs next.
     for (let at = 0; at < threads.length; ) {
       let end = at
       while (end < threads.length && threads[end] === threads[at]) end++
@@ -98,7 +98,7 @@ class Shrinking {
     return false
   }
 
-  /** Whether this schedule fails so, and is better than the best. */
+  /** Whether this schedule has the failure and is better than the best one. */
   private follow(schedule: readonly number[]): boolean {
     while (this.left > 0) {
       const found = this.tryOut(new Follow(this.machine, this.search.setup, STEPS_MAX, schedule))
@@ -111,9 +111,8 @@ class Shrinking {
   }
 
   /**
-   * One execution. It may come to places where the search, which stopped at its failure, has not been, and
-   * access memory there in a way for which the cells are too large: 'again', and explorers have to be made
-   * anew.
+   * Runs one execution. The search stopped at its failure, so this execution may access memory in a way for
+   * which the cells are too large. Then it returns 'again', and the caller must create its explorers again.
    */
   private tryOut(explorer: Explorer): Failure | undefined | 'again' {
     const { search } = this
@@ -124,7 +123,7 @@ class Shrinking {
     } catch (error) {
       if (!(error instanceof BeginAgain)) throw error
       search.renumber(error)
-      this.machine = search.scout()
+      this.machine = search.extraMachine()
       return 'again'
     }
   }

@@ -5,30 +5,29 @@ import { COMPARE_EXCHANGE } from '../machine/operations.ts'
 import { pending } from '../machine/pending.ts'
 
 /**
- * A turn of a loop that only read, and left its thread as it was, can only be repeated until something that
- * it read changes. So the thread is stopped after one such turn.
+ * Stops a thread after a turn of a loop that only read and left the thread unchanged: such a turn can only be
+ * repeated until a value that it read changes.
  *
- * What an exhaustive search does when it changes: nothing more. The turn had no effect, so everything that
- * can still happen in this execution also happens in one where the thread did not take that turn yet; such a
- * one is explored, because the read and the change are a race. The execution is `redundant` from here on.
- * Other explorers let the thread go on.
+ * When the value changes, an exhaustive search keeps the thread stopped. The turn had no effect, so each
+ * continuation of this execution also exists without that turn. That execution is explored, because the read
+ * and the change are a race. So this execution is `redundant`. Other explorers let the thread go on.
  *
- * A turn that changed something of the thread's own (it counts, it makes an object) is another matter: each
- * is an execution of its own, and there is no end to them. A thread that took `turns` of them in a row, in
- * which it wrote nothing shared, rests: the others come first, until something that it read has changed, or
- * none of them is left. So every execution ends that ends when threads get their turns (Musuvathi and
- * Qadeer's fair scheduling); what lies beyond is not explored, and the search says so (`rested`).
+ * A turn that changed private state of the thread (a counter, a new object) is different: each turn makes a
+ * different execution, and their number has no limit. A thread that took `turns` such turns in a row, without
+ * a write to shared memory, rests. The others run first, until a value that it read has changed, or no other
+ * thread can move. So each execution ends that ends under fair scheduling (Musuvathi and Qadeer). Longer
+ * executions are not explored, and the search reports that (`rested`).
  */
 export class SpinWatch {
-  /** Whether a thread is stopped. */
+  /** Whether any thread is stopped. */
   any = false
   /** Set for an exhaustive search. */
   stopsForGood = false
-  /** Something that a stopped thread read has changed. */
+  /** A value that a stopped thread read has changed. */
   redundant = false
-  /** A thread rested while others could move: it might have gone on. */
+  /** A thread rested while others could move: it could have gone on. */
   rested = false
-  /** None but threads at rest was left: from here on no thread rests. */
+  /** Only resting threads were left: from now on no thread rests. */
   private restless = false
   private readonly machine: Machine
   private ranges: {
@@ -52,7 +51,7 @@ export class SpinWatch {
   }
 
   /**
-   * The thread begins another turn of a loop, and the last one, from its step `spunFrom` on, changed nothing.
+   * The thread begins another turn of a loop. The last turn, from its step `spunFrom` on, changed nothing.
    */
   cut(thread: number): void {
     const { machine } = this
@@ -72,8 +71,8 @@ export class SpinWatch {
   }
 
   /**
-   * The thread begins another turn, and has taken as many as it may that changed nothing shared; the last
-   * from its step `idleFrom` on.
+   * The thread begins another turn, and has reached the limit of turns that change nothing shared. The last
+   * turn began at its step `idleFrom`.
    */
   rest(thread: number): void {
     const { machine } = this
@@ -81,7 +80,7 @@ export class SpinWatch {
     pending.idleFrom[thread] = -1
     if (machine.status[thread] !== RUNNABLE || this.restless) return
     const { read, stale } = this.readSince(thread, idleFrom, true)
-    // A loop over many places is not one that waits.
+    // A loop over many locations is not a loop that waits.
     if (stale || read.length === 0 || !this.repeats(thread, idleFrom)) {
       pending.idleEpoch[thread]++
       return
@@ -92,7 +91,7 @@ export class SpinWatch {
     this.ranges.push(...read)
   }
 
-  /** No thread can move. Those at rest wait for nothing then: they go on. */
+  /** No thread can move, so a resting thread waits for nothing: resting threads go on. */
   allRest(): void {
     let woken = false
     for (const { thread, rests } of this.ranges) {
@@ -105,7 +104,6 @@ export class SpinWatch {
     this.forget()
   }
 
-  /** Whether a thread is at rest. */
   rests(thread: number): boolean {
     return this.ranges.some(range => range.rests && range.thread === thread)
   }
@@ -115,13 +113,13 @@ export class SpinWatch {
     this.machine.setEnabled(thread, RUNNABLE)
   }
 
-  /** Drops what threads that go on have read. */
+  /** Drops the recorded reads of threads that go on. */
   private forget(): void {
     this.ranges = this.ranges.filter(({ thread }) => this.machine.status[thread] === SPINNING)
     this.any = this.ranges.length > 0
   }
 
-  /** Whether the turn since step `from` of a thread touched what the turn before it did. */
+  /** Whether the turn since step `from` of a thread touched the same cells as the turn before. */
   private repeats(thread: number, from: number): boolean {
     const { log } = this.machine
     const turn: number[] = []
@@ -142,7 +140,7 @@ export class SpinWatch {
     return before === turn.length
   }
 
-  /** What a thread has read since its step `from`, and whether any of it has changed since. */
+  /** The cells that a thread has read since its step `from`, and whether one of them has changed since. */
   private readSince(
     thread: number,
     from: number,
@@ -160,7 +158,7 @@ export class SpinWatch {
     for (let at = first; at < log.length; at++) {
       if (log.thread[at] === thread) {
         if (log.to[at] > 0) read.push({ thread, from: log.from[at], to: log.to[at], at, rests })
-        // A view that grows: its length was read too.
+        // A view that grows: the access also read its length.
         if (log.to2[at] > 0 && log.kind[at] <= COMPARE_EXCHANGE)
           read.push({ thread, from: log.from2[at], to: log.to2[at], at, rests })
       } else if (
@@ -173,7 +171,7 @@ export class SpinWatch {
     return { read, stale }
   }
 
-  /** Memory changed in the event `at`. */
+  /** The event `at` changed memory. */
   changed(at: number): void {
     let woken = false
     for (const { thread, from, to, rests } of this.ranges) {

@@ -3,12 +3,13 @@ import { conflict } from '../machine/eventlog.ts'
 import type { Machine } from '../machine/machine.ts'
 import { SPINNING } from '../machine/threadstates.ts'
 import type { Setup } from '../machine/program.ts'
-import type { Asleep, Root } from './optimal.ts'
+import type { Root } from './optimal.ts'
+import type { Asleep } from './sleepsets.ts'
 
 /**
- * Shares a search out: every way to begin, as deep as it takes to get about `wanted` parts. What is tried
- * first at a point sleeps in the parts beside it, as in the search itself, so no two parts run the same
- * trace. A useless turn of a loop is no way to begin (awaits.ts): `awaits` gets the words on which that
+ * Splits a search into about `wanted` parts, one for each way to begin. The threads that an earlier part
+ * tries first at a point are asleep in the later parts, as in the search itself, so no two parts run the same
+ * trace. A useless turn of a loop is not a way to begin (awaits.ts): `awaits` records the words on which that
  * relies.
  */
 export function split(machine: Machine, setup: Setup, wanted: number, awaits: Awaits = new Awaits()): Root[] {
@@ -31,7 +32,7 @@ function children(machine: Machine, setup: Setup, part: Root, awaits: Awaits): R
   }
   goTo()
   const { enabled } = machine
-  // A part that has come to its end is one execution.
+  // A part without enabled threads is a single execution.
   if (enabled === 0) return [part]
   const made: Root[] = []
   const tried: Asleep[] = []
@@ -72,6 +73,6 @@ function children(machine: Machine, setup: Setup, part: Root, awaits: Awaits): R
     made.push({ prefix: [...part.prefix, thread], asleep })
     tried.push(event)
   }
-  // All wait, and none can go on: that is an end too.
+  // All threads wait and none can go on: this is also an end.
   return made.length === 0 && part.asleep.length === 0 ? [part] : made
 }

@@ -33,12 +33,12 @@ function outcomes(setup: () => Program, options: CheckOptions = {}): { result: C
   return { result, seen: [...seen].sort() }
 }
 
-describe('a turn with a state that the checker does not see', () => {
-  test('is not taken for a useless one', () => {
+describe('a turn with state that the checker does not see', () => {
+  test('is not treated as useless', () => {
     for (const kind of programs.kinds) {
       const { result, seen } = outcomes(() => programs.givesUp(kind))
       expect(seen, kind).toEqual(['gave up', 'seen'])
-      // Of code that is not instrumented nothing is known, whatever the turns show.
+      // The checker assumes nothing about code that is not instrumented.
       expect(result, kind).toMatchObject({
         complete: !kind.startsWith('unseen') || /of the language|static field/.test(kind),
         executions: 4,
@@ -49,7 +49,7 @@ describe('a turn with a state that the checker does not see', () => {
 })
 
 describe('a loop that waits and counts', () => {
-  test('is explored up to its turns, and what lies beyond is not called complete', () => {
+  test('is explored up to the limit of turns, and is reported as incomplete', () => {
     for (const how of ['variable', 'object', 'new', 'array', 'for of'] as const) {
       const { result, seen } = outcomes(() => programs.counts(how), { turns: 5 })
       expect(seen, how).toEqual(['0', '1', '2', '3', '4', '5', '6'])
@@ -59,7 +59,7 @@ describe('a loop that waits and counts', () => {
     }
   })
 
-  test('without a loop is explored up to the step limit, and not called complete', () => {
+  test('without a loop is explored up to the step limit, and is reported as incomplete', () => {
     const { result, seen } = outcomes(() => programs.counts('recursion'), { steps: 40 })
     expect(seen.length).toBeGreaterThan(30)
     expect(result).toMatchObject({ ok: true, complete: false })
@@ -76,7 +76,7 @@ describe('a loop that waits and counts', () => {
     )
   })
 
-  test('finds what other threads do meanwhile', () => {
+  test('finds the writes of other threads', () => {
     const { result } = outcomes(() => programs.countedLock(3), { turns: 2 })
     expect(result).toMatchObject({ ok: true, complete: false })
     expect(result.executions).toBeGreaterThan(6)
@@ -92,7 +92,7 @@ describe('a loop that waits and counts', () => {
   })
 })
 
-test('a check that touches no shared memory, or ends nowhere, is wrong', () => {
+test('a check that touches no shared memory, or never ends, is an error', () => {
   const nothing = (): CheckResult =>
     check('nothing', () => ({ threads: [function* () {}, function* () {}] as never }))
   expect(nothing).toThrow(CheckError)
@@ -100,7 +100,7 @@ test('a check that touches no shared memory, or ends nowhere, is wrong', () => {
 })
 
 describe('memory that grows', () => {
-  test('is seen before and after', () => {
+  test('is seen before and after it has grown', () => {
     expect(outcomes(() => programs.grows('length'))).toMatchObject({
       seen: ['1', '2'],
       result: { complete: true },

@@ -1,8 +1,8 @@
 import type { CheckResult } from './search.ts'
 
 /**
- * What a search says in the end, whatever it explored: it passed only if nothing failed and nothing was left
- * out. `why`: what was left out.
+ * The verdict of a search: it passed only if nothing failed and nothing was left out. `why`: what was left
+ * out.
  */
 export function verdict(
   hasFailed: boolean,

@@ -1,16 +1,14 @@
 import { conflict, type EventLog, WRITES, WRITES_WATCHED } from '../machine/eventlog.ts'
 
-/**
- * Flag of a node, the last of its sequence: it is not known whether its thread waits there, see awaits.ts.
- */
+/** Flag of the last node of a sequence: it is not known whether its thread waits there, see awaits.ts. */
 export const GUESS: number = 1 << 20
 
 /**
- * The wakeup trees of the optimal search: for a point of the current execution, the sequences of events that
- * must still be tried from there, as an ordered tree. A node is an event that is to come: its thread and its
+ * The wakeup trees of the optimal search: for a point of the current execution, an ordered tree of the
+ * sequences of events that must still be tried from there. A node is a future event: its thread and its
  * footprint.
  *
- * All nodes of all trees lie in one pool. A list of siblings is its first node, 0 when empty.
+ * All nodes of all trees are in one pool. A list of siblings is its first node, 0 when empty.
  */
 export class WakeupTree {
   thread: Int32Array = new Int32Array(256)
@@ -26,9 +24,9 @@ export class WakeupTree {
   private sequence = new Int32Array(256)
 
   /**
-   * Inserts the events `sequence[0 .. length)` of the log, the last with `lastFlags` for its flags, into the
-   * list of siblings that starts at `first`. Returns the list's first node. Leaves it as it is when one of
-   * its sequences already leads to everything that the new one does.
+   * Inserts the events `sequence[0 .. length)` of the log, the last with the flags `lastFlags`, into the list
+   * of siblings that starts at `first`. Returns the first node of the list. Does nothing when the list
+   * already has a sequence that leads to all states that the new one reaches.
    */
   insert(first: number, log: EventLog, events: Int32Array, length: number, lastFlags: number): number {
     if (this.sequence.length < length) this.sequence = new Int32Array(length * 2)
@@ -64,7 +62,7 @@ export class WakeupTree {
     }
   }
 
-  /** Adds one event, `events[0]`, as the last of the siblings. Returns the list's first node. */
+  /** Adds one event, `events[0]`, as the last of the siblings. Returns the first node of the list. */
   append(first: number, log: EventLog, events: Int32Array): number {
     this.sequence[0] = events[0]
     const node = this.chain(log, 1, -1, 0)
@@ -76,8 +74,8 @@ export class WakeupTree {
   }
 
   /**
-   * Whether the node's event can come first in the rest of the sequence: -1 when not; else where it stands in
-   * it, or the length of the rest when it is not in it and in conflict with nothing in it.
+   * Whether the node's event can come first in the rest of the sequence: -1 when it cannot; else its
+   * position, or the length of the rest when the event is not in the rest and conflicts with nothing in it.
    */
   private weakInitial(node: number, log: EventLog, rest: number, last: number, lastFlags: number): number {
     const { sequence } = this
@@ -91,7 +89,7 @@ export class WakeupTree {
       const event = sequence[i]
       if (threads[event] === thread) return i
       const eventFlags = event === last ? lastFlags : flagsOf[event]
-      // Nearly all footprints are one range each.
+      // Nearly all footprints have one range.
       if (single && tos2[event] === 0) {
         if (from < tos[event] && froms[event] < to && ((flags | eventFlags) & WRITES) !== 0) return -1
         if ((flags & eventFlags & WRITES_WATCHED) === WRITES_WATCHED) return -1
@@ -99,7 +97,7 @@ export class WakeupTree {
         return -1
       }
     }
-    // What comes after a guess may never be tried.
+    // Events after a guess may never be tried.
     return (flags & GUESS) !== 0 ? -1 : rest
   }
 
@@ -136,7 +134,7 @@ export class WakeupTree {
     return below
   }
 
-  /** Gives a node back. Its children and siblings are the caller's. */
+  /** Frees a node. Its children and siblings belong to the caller. */
   drop(node: number): void {
     this.next[node] = this.free
     this.free = node

@@ -1,7 +1,4 @@
-/**
- * A worker of a search that runs in parallel: loads the check for itself and explores the parts that it is
- * sent.
- */
+/** A worker of a parallel search: loads the check and explores the parts that it receives. */
 import { parentPort } from 'node:worker_threads'
 import { CheckError } from '../errors.ts'
 import { loadChecks } from '../run/files.ts'

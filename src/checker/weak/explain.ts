@@ -83,7 +83,7 @@ function reasonsOf(
     const at = source === SETUP ? -1 : numbers.get(source)! - 1
     if (at > n) {
       reasons.push(
-        `Step ${n + 1} takes what step ${at + 1} writes later: the read does not happen before that write, so [2] does not forbid it.`,
+        `Step ${n + 1} takes the value that step ${at + 1} writes later: the read does not happen before that write, so [2] does not forbid it.`,
       )
       continue
     }
@@ -100,7 +100,7 @@ function reasonsOf(
         ? `step ${step} happens before it, and ${name(source)} does not happen before step ${step}`
         : `step ${step} does not happen before it${whyUnordered(other, event)}`
       reasons.push(
-        `Step ${n + 1} takes what ${name(source)} wrote, though step ${step} has written since: ${why}, so [3] does not forbid it${other.access.atomic ? ', nor does [5]' : ''}.`,
+        `Step ${n + 1} takes the value that ${name(source)} wrote, though step ${step} has written since: ${why}, so [3] does not forbid it${other.access.atomic ? ', nor does [5]' : ''}.`,
       )
     }
   }

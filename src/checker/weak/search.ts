@@ -252,7 +252,7 @@ export class WeakSearch {
         ...more,
         'The steps are in a memory order: all events of all threads, as the memory model orders them.',
         ...(detail.length === 0 && kind !== 'livelock'
-          ? ['Every read finds what was written last in it: this happens in an interleaving too.']
+          ? ['Every read finds the latest write: this also happens in an interleaving.']
           : detail),
       ],
       schedule: { threads, crashes: [] },
