@@ -63,7 +63,7 @@ export class CheckIncomplete extends Error {
 
   constructor(result: CheckResult) {
     super(
-      `${formatSummary(result)}\n    What was not explored may fail. Make the check smaller, or accept it: \`allowIncomplete: true\``,
+      `${formatSummary(result)}\n    The executions that were not explored may fail. Make the check smaller, or accept it: \`allowIncomplete: true\``,
     )
     this.result = result
     this.stack = `${this.name}: ${this.message}`

@@ -17,7 +17,7 @@ export interface Witness {
   ended(task: number, how: string): void
 }
 
-/** What went wrong in an execution. */
+/** The failure of an execution. */
 export interface Fault {
   readonly kind: 'assertion' | 'exception' | 'deadlock' | 'livelock'
   readonly title: string

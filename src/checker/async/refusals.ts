@@ -85,13 +85,8 @@ export function refuseFunctions(
     replacements.add(owner, 'randomUUID', uuid)
   const held = globalThis as unknown as Record<string, unknown>
   refuse(held, 'fetch', 'fetch() was called', 'Give the program a `fetch` that answers with `io`')
-  refuse(
-    Atomics,
-    'waitAsync',
-    'Atomics.waitAsync() was called',
-    'Code over shared memory belongs into `check`',
-  )
-  refuse(Atomics, 'wait', 'Atomics.wait() was called', 'Code over shared memory belongs into `check`')
+  refuse(Atomics, 'waitAsync', 'Atomics.waitAsync() was called', 'Code over shared memory belongs in `check`')
+  refuse(Atomics, 'wait', 'Atomics.wait() was called', 'Code over shared memory belongs in `check`')
   for (const name of ['compile', 'instantiate', 'compileStreaming', 'instantiateStreaming']) {
     refuse(
       held['WebAssembly'],

@@ -3,8 +3,8 @@
  *
  * An outside operation takes any time, a timer exactly its delay. So the time of an event is an unknown T:
  *
- *     event                               what is known of its time
- *     -----                               -------------------------
+ *     event                               constraint on its time
+ *     -----                               ----------------------
  *     k comes after k - 1                 T(k - 1) ≤ T(k)
  *     a timer of d ms, made in event c    T(k) = T(c) + d
  *     an immediate, made in event c       T(k) ≤ T(c) + 1

@@ -216,7 +216,7 @@ export function ownAt(fn: ((...args: any[]) => any) & { [twin]?: Twin }, site: n
   return Object.getPrototypeOf(fn) === Async ? beside(made, fn.name) : made
 }
 
-const AWAIT_IT = 'Await it there; what goes on beside it must be a thread of its own'
+const AWAIT_IT = 'Await it there, or make the code that runs beside it a thread of its own'
 const Async = Object.getPrototypeOf(async () => undefined) as object
 
 /**

@@ -9,7 +9,7 @@
  *     turn 2: load x → 0, counted.value → 2       (`value` has a getter that counts: turn 2 is not turn 1)
  *
  * Conversions of objects count as effects where they happen. Properties are read all the time, so a thread
- * only notes what it reads (`peek`). Its notes of a turn are checked when the turn seems useless. Quiet are a
+ * only notes its reads (`peek`). Its notes of a turn are checked when the turn seems useless. Quiet are a
  * data property, an accessor of the language, and an accessor of the check's own code, which reports its
  * effects itself; other accessors are not.
  */

@@ -38,14 +38,14 @@ describe('a report', () => {
     expect(lines.filter(line => line.includes('▶'))).toHaveLength(2)
   })
 
-  test('says what a sleeper waits for and which notify it missed', () => {
+  test('names the word that a sleeper waits for and the notify that it missed', () => {
     const { message } = failureOf('sleepWithoutRecheck')
     expect(message).toContain('lost wakeup: sleeper is asleep and no thread is left that could wake it')
     expect(message).toContain('waker notified before it slept')
     expect(message).toMatch(/wait memory\[SIGNAL = 1\] while 0 → sleeps/)
   })
 
-  test('shows what a compare-exchange expected, and what it found when it failed', () => {
+  test('shows the value that a compare-exchange expected, and the one that it found when it failed', () => {
     const { message } = failureOf('unlockForgetsWaiters')
     expect(message).toMatch(/compareExchange memory\[0\] 0 ⇒ 1, done/)
     expect(message).toMatch(/compareExchange memory\[0\] 0 ⇒ 1, failed: it is [12]/)

@@ -2,7 +2,7 @@
  * All inputs of the result of a check as one hash, or the reason why they cannot be known.
  *
  *   the code       each module that the check file reaches, as it was loaded
- *   the judge      the checker, the compiler and what they import; Node
+ *   the judge      the checker, the compiler and their imports; Node
  *   the question   the check's name and place in its file, the options
  *   the process    environment variables and arguments, if a module mentions them
  *

@@ -161,13 +161,13 @@ function validateMemory({ memory, explorer, crashes }: CheckOptions): void {
   if (explorer !== undefined && explorer !== 'exhaustive') {
     throw new CheckError(
       'ERR_CHECK_OPTION',
-      `\`explorer\` is '${explorer}' beside \`memory: 'weak'\`, which explores every execution that the memory model allows and has no schedules; leave one of them out`,
+      `\`explorer\` is '${explorer}' with \`memory: 'weak'\`, which explores every execution that the memory model allows and has no schedules; leave one of them out`,
     )
   }
   if (crashes !== undefined) {
     throw new CheckError(
       'ERR_CHECK_OPTION',
-      "`crashes` beside `memory: 'weak'`: no thread dies there; leave one of them out",
+      "`crashes` with `memory: 'weak'`: no thread dies there; leave one of them out",
     )
   }
 }

@@ -24,7 +24,7 @@ import { Switch } from './switch.ts'
 const LATE = momentOf(1000)
 const SLICE_MS = 10
 
-/** What a script does next: look at a safepoint, end, or wait as `how` has it. */
+/** The next step of a script: poll a safepoint, end, or wait as `how` says. */
 type Act = 'safepoint' | 'wait'
 
 export class Script implements Coroutine {
@@ -257,7 +257,7 @@ export function everySliceEnds(parts: Parts = {}): Setup {
         schedule: () => {
           slices.begin(0, SLICE_MS)
           slices.begin(0, SLICE_MS)
-          // A coroutine that only ever looks at its safepoint.
+          // A coroutine that only polls its safepoint.
           for (;;) if (Atomics.load(slices.view, slices.index) !== 0 && slices.isOver()) break
           Atomics.store(i32, cpu + CpuRecord.stopRequested, 1)
         },

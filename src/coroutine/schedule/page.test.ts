@@ -110,7 +110,7 @@ describe('a page', () => {
     expect(said.ticks).toBe('clock')
   })
 
-  test('that may not block is told so', async () => {
+  test('that may not block can still wait', async () => {
     const blocked = `
       Atomics.wait = () => { throw new TypeError('Atomics.wait cannot be called in this context') }`
     const said = await page({ MessageChannel, crossOriginIsolated: false }, blocked)

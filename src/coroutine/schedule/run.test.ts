@@ -67,7 +67,7 @@ describe('run(fn, ...args)', () => {
   })
 })
 
-test('a function that nothing could preempt, and that held everyone up, is named once', () => {
+test('a function that could not be preempted, and that delayed the others, is named once', () => {
   const time = new VirtualTime()
   const warnings: string[] = []
   const platform = {
@@ -103,7 +103,7 @@ describe('a signal', () => {
     expect(schedule.coroutines.size).toBe(0)
   })
 
-  test('cancels a wait at once, and what it waited for no longer matters', async () => {
+  test('cancels a wait immediately, and ignores its event from then on', async () => {
     const schedule = new Schedule()
     const controller = new AbortController()
     let settle!: (value: string) => void

@@ -82,7 +82,7 @@ describe('slices by the clock', () => {
     expect(counting.reads - start).toBe(20)
   })
 
-  test('that are asked look at the very next safepoint', () => {
+  test('that were asked read the clock at the very next safepoint', () => {
     const counting = clock()
     const slices = new ClockSlices(counting.now)
     slices.begin(0, 10)

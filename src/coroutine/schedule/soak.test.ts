@@ -1,7 +1,4 @@
-/**
- * Random programs on virtual time: whatever they do to each other, everyone is in one place, and everyone
- * ends.
- */
+/** Random programs on virtual time: every coroutine is always in exactly one queue or state, and ends. */
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { sleep, suspend, wait, yieldNow } from '../core/blocking.ts'

@@ -58,7 +58,7 @@ export class Domain {
   }
 }
 
-/** `Atomics.wait` throws at once, whatever it is given, on a thread that may not block. */
+/** On a thread that may not block, `Atomics.wait` throws immediately, whatever its arguments. */
 function mayBlock(): boolean {
   try {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 1, 0)

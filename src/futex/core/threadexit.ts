@@ -6,10 +6,10 @@ import { wakeOrphans } from '../recovery/recover.ts'
 import { freeWaiter, giveUpHandover } from '../operations/waitwake.ts'
 
 /**
- * A thread ends in good order, with promises of its own still waiting that nobody will hear of any more, and
- * async flows that hold locks. Its waits leave their queues first: one left there would be woken in the place
- * of a live one, or be made the owner of a lock as somebody who is no more. Then its owners end, as if they
- * had died. By the thread itself, outside of all calls; it makes none afterwards.
+ * A thread ends in good order while promises of its own still wait, whose results no code will get, and while
+ * its async flows hold locks. Its waiters leave their queues first: a waiter that stayed there would be woken
+ * in the place of a live one, or would become the owner of a lock after its end. Then its owners end, as if
+ * they had died. The thread itself calls this, outside of all other calls, and makes no call afterwards.
  */
 export function leaveFutexes(context: FutexContext): void {
   const { i32, thread, layout } = context

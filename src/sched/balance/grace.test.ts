@@ -11,7 +11,7 @@ import { createTask, startTask } from '../core/fork.ts'
 import { planScheduler, Scheduler } from '../core/scheduler.ts'
 import { SWITCH_EXITS, SWITCH_PREEMPTED } from '../core/switch.ts'
 
-test('a CPU that has one task only holds nobody up once it is asked to look up', () => {
+test('a CPU with a single task does not delay a grace period once it is asked to check in', () => {
   const plan = new ArenaPlan()
   const region = reserveMachine(plan, 1)
   const schedulerPlan = planScheduler(plan, { cpus: 1, tasks: 4 })

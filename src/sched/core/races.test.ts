@@ -111,7 +111,7 @@ function endSwitch({ i32 }: Scheduler, prev: number): void {
 describe('double wakeup', () => {
   test('passes with the claim', () => passes(doubleWakeup()))
 
-  test('two wakers that only look at the state enqueue the task twice', () => {
+  test('two wakers that only read the state enqueue the task twice', () => {
     const wake = (s: Scheduler, task: number): boolean => {
       const se = s.i32[task + TaskRecord.entity]
       if (!isSleeping(Atomics.load(s.i32, task + TaskRecord.state))) return false
@@ -193,7 +193,7 @@ describe('wakeup during the switch', () => {
     expect(found(wakeupAgainstSleep(sleepThenUnlock, undefined, yields))).toMatch(/lost wakeup: waker/)
   })
 
-  test('a CPU that dies in the last steps of a switch leaves no waker asleep, and one that nobody recovers does', () => {
+  test('a CPU that dies in the last steps of a switch leaves no waker asleep, unless it is not recovered', () => {
     const dies =
       (recover: (s: Scheduler) => void): Setup =>
       () => {
@@ -350,7 +350,7 @@ describe('affinity change against wakeup', () => {
 describe('a CPU going offline against enqueue', () => {
   test('passes', () => passesBounded(offlineAgainstEnqueue()))
 
-  test('without a second look at `online` the task waits on a CPU that has gone', () => {
+  test('without a second read of `online` the task waits on a CPU that is offline', () => {
     const wake = (s: Scheduler, task: number): boolean =>
       locked(s, task, se => {
         if (!claim(s, task)) return false
@@ -379,7 +379,7 @@ describe('arrivals', () => {
 
   test('a task does not stay behind on a CPU that goes', () => passes(arrivalAgainstOffline()))
 
-  test('without a second look at the CPU it does', () => {
+  test('without a second read of the CPU it does', () => {
     const start = (s: Scheduler, task: number): void => {
       const cpu = s.arrivals.choose(s)
       s.i32[s.i32[task + TaskRecord.entity] + Entity.policy] |= POLICY_ARRIVED
@@ -392,7 +392,7 @@ describe('arrivals', () => {
 describe('a late timer against the next sleep', () => {
   test('passes', () => passes(lateTimer()))
 
-  test('a timer that does not look which sleep it is for ends the next one', () => {
+  test('a timer that does not check which sleep it belongs to ends the next one', () => {
     const expire = (s: Scheduler): void => {
       acquire(s.thread, s.queue + RunQueue.timerLock)
       const node = s.timers[s.cpu].expire(s.clock)
@@ -402,7 +402,7 @@ describe('a late timer against the next sleep', () => {
     expect(found(lateTimer(expire))).toMatch('a late timer ended the next sleep')
   })
 
-  test('one that looks at the sleep first and at the state second does too', () => {
+  test('one that reads the sleep first and the state second does too', () => {
     const expire = (s: Scheduler): void => {
       acquire(s.thread, s.queue + RunQueue.timerLock)
       const task = s.timers[s.cpu].expire(s.clock) - TaskRecord.timer

@@ -162,7 +162,7 @@ class Soak {
     machine.recovered(cpu)
   }
 
-  /** CPUs come and go; what has ended is replaced; what everyone waits for happens. */
+  /** CPUs go offline and online; ended tasks are replaced; the events that tasks wait for happen. */
   stir(): void {
     const { random, sim } = this
     const { s, machine } = sim

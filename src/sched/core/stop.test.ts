@@ -36,7 +36,7 @@ describe.each([1, 2, 3])('with seed %i', seed => {
     expect(counter.count).toBeGreaterThan(before)
   })
 
-  test('a stopped task that waits on a queue is taken off it at once', () => {
+  test('a stopped task that waits on a queue is removed immediately', () => {
     const sim = new Simulation({ cpus: 1, seed })
     const high = { count: 0 }
     const low = { count: 0 }

@@ -44,7 +44,7 @@ function ejected(source: PolicySource, watched = false, cpus = 2, name = 'victim
       mixed(() => done++),
       { name: n === 3 ? name : `task ${n}`, nice: n },
     )
-  // Time goes on, also when nobody of the policy's runs.
+  // Time advances, also when no task of the policy runs.
   sim.fork(
     function* (context) {
       for (let turn = 0; turn < 400; turn++) yield* schedulerSleep(context, 0, UNINTERRUPTIBLE, 1)
@@ -89,7 +89,7 @@ for (const operation of operations) {
       },
     }
     if (operation === 'dequeue') {
-      // Someone stops a task that waits on a queue: the policy is told, and throws.
+      // A queued task is stopped: the policy is notified, and throws.
       const sim = new Simulation({ cpus: 1, seed: 1 })
       sim.load({ ...policy, dispatch() {} })
       const task = sim.fork(mixed(() => {}))

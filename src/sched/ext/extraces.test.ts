@@ -33,7 +33,7 @@ test('a CPU that does not ask once more before it halts sleeps while a task wait
   ).toMatch(/a task waits on a queue, and a CPU sleeps/)
 })
 
-test('a task that joins a policy and does not look again stays behind', () => {
+test('a task that joins a policy and does not check again stays behind', () => {
   expect(found(startAgainstEject(startHastily), { ...OPTIONS, races: false })).toMatch(
     /a task stays with no policy/,
   )

@@ -65,7 +65,7 @@ function close(s: Scheduler, dead: number): void {
 }
 
 describe('what recovery does is needed', () => {
-  test('without a look for tasks that had arrived, those that the CPU had taken never start', () => {
+  test('without a search for arrived tasks, those that the CPU had taken never start', () => {
     const recover: Recover = (s, dead) => {
       for (let se = s.entities.after(s.i32, 0); se !== 0; se = s.entities.after(s.i32, se)) {
         s.i32[se + Entity.policy] &= ~POLICY_ARRIVED
@@ -102,7 +102,7 @@ describe('what recovery does is needed', () => {
     expect(broken(deeds['switch between fair tasks'], unmended)).toMatch(/InvariantError/)
   })
 
-  test('a wakeup that nobody finishes leaves the task WAKENING, or runnable and nowhere', () => {
+  test('a wakeup that is not finished leaves the task WAKENING, or runnable and nowhere', () => {
     expect(broken(deeds['wakeup of a task on another CPU'], withoutPi)).toMatch(
       /WAKENING only inside a wakeup|runnable and nowhere/,
     )

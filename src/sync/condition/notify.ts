@@ -31,7 +31,7 @@ import type { ParkingQueue } from '../wait/queue.ts'
  * The waiter record names the word of the mutex, so a thread that has used the mutex finds it, also if it has
  * never waited at the condition.
  *
- * A waiter must not come to the second queue after the last waiter that would wake it has passed:
+ * A waiter must not join the second queue after the last waiter that would wake it has left:
  *
  *   notifier of W and X                       W, whose time is over
  *   -------------------                       ---------------------

@@ -52,7 +52,7 @@ for (const cpus of [1, 2]) {
     sim.run()
     const times = [0, 0, 0, 0]
     let stop = false
-    // Two of each weight, so that on two CPUs nobody could have more than one CPU's worth.
+    // Two of each weight, so that on two CPUs no task could get more than one CPU's worth.
     const nices = [0, 0, -5, -5]
     nices.forEach((nice, at) =>
       sim.fork(
@@ -103,7 +103,7 @@ test('vtime: a task that slept has saved nothing up', () => {
   expect(hogged / woken).toBeGreaterThan(0.7)
 })
 
-test('latency: critical tasks start at once although all CPUs have others to run, and the rest go on', () => {
+test('latency: critical tasks start immediately although all CPUs have others to run, and the rest continue', () => {
   const sim = new Simulation({ cpus: 3, seed: 4 })
   const watchdog = new Watchdog(sim.s, 200)
   const onCpu0 = new Set<string>()
