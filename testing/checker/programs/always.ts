@@ -1,7 +1,7 @@
 import type { Always } from '../../../src/checker/spec/always.ts'
 import type { Program } from '../../../src/checker/machine/program.ts'
 
-/** Programs whose ends are all in order, and whose states on the way may not be. */
+/** Programs whose final states are all correct, but whose intermediate states may not be. */
 export interface Watched extends Program {
   readonly always: Always
 }
@@ -15,7 +15,7 @@ function notBoth(memory: Int32Array): Always {
   }
 }
 
-/** Each thread raises a word of its own and lowers it again: neither reads or writes what the other does. */
+/** Each thread sets its own word and clears it again: neither touches the word of the other. */
 export function raiseBoth(): Watched {
   const memory = new Int32Array(new SharedArrayBuffer(8))
   const raise = (index: number) => (): void => {
@@ -31,7 +31,7 @@ export function raiseBoth(): Watched {
   }
 }
 
-/** The same, one after the other. */
+/** The same, one thread after the other. */
 export function raiseInTurn(): Watched {
   const memory = new Int32Array(new SharedArrayBuffer(12))
   const raise = (index: number) => (): void => {
@@ -43,7 +43,7 @@ export function raiseInTurn(): Watched {
   return { threads: { left: raise(0), right: raise(1) }, always: notBoth(memory) }
 }
 
-/** A thread that dies while its word is up, and a recovery that does not look. */
+/** A thread that dies while its word is set, and a recovery that ignores the word. */
 export function diesInBetween(): Watched {
   const memory = new Int32Array(new SharedArrayBuffer(8))
   return {

@@ -10,7 +10,7 @@ export async function failureOf(setup: AsyncSetup, options: AsyncCheckOptions = 
   return error as CheckFailure
 }
 
-/** Runs a check of asynchronous code that is wrong itself. */
+/** Runs a check of asynchronous code that is itself invalid. */
 export async function wrong(
   setup: AsyncSetup,
   options: AsyncCheckOptions = {},

@@ -2,13 +2,13 @@ import { markAllocated, markFreed } from '../../../src/checker/machine/lifetimes
 import type { Program } from '../../../src/checker/machine/program.ts'
 import { CheckedMutex } from '../../../src/checker/machine/mutex.ts'
 
-/** Small programs that each show one thing that the checker does, or refuses. */
+/** Small programs that each show one behaviour or one refusal of the checker. */
 
 function words(count: number): Int32Array {
   return new Int32Array(new SharedArrayBuffer(4 * count))
 }
 
-/** What a wait with a timeout can return: all three. */
+/** A wait with a timeout, which can return all three results. */
 export function timedWait(): Program {
   const memory = words(1)
   return {
@@ -22,7 +22,7 @@ export function timedWait(): Program {
   }
 }
 
-/** Two sleepers and one notify: the first that slept is woken. */
+/** Two sleepers and one notify: the first sleeper is woken. */
 export function fifoWake(): Program {
   const memory = words(2)
   const sleep = (): number => {
@@ -50,7 +50,7 @@ export function asyncWait(timeout: number | undefined): Program {
   }
 }
 
-/** Waits by spinning for what nobody does. */
+/** Spins for a change that no thread makes. */
 export function spinsForever(): Program {
   const memory = words(1)
   return {
@@ -63,7 +63,7 @@ export function spinsForever(): Program {
   }
 }
 
-/** Waits by spinning for what the other does, with more than one read in a turn. */
+/** Spins for a change that the other thread makes, with more than one read in a turn. */
 export function spinsUntil(): Program {
   const memory = words(2)
   return {
@@ -81,7 +81,7 @@ export function spinsUntil(): Program {
 
 const pause: () => void = Atomics.pause ?? (() => undefined)
 
-/** The same with a pause that goes by another name. */
+/** The same with a pause under another name. */
 export function spinsWithPause(): Program {
   const memory = words(1)
   return {
@@ -94,7 +94,7 @@ export function spinsWithPause(): Program {
   }
 }
 
-/** Counts its turns: after three it gives up, so no turn may be left out. */
+/** Counts its turns and stops after three, so no turn may be left out. */
 export function boundedSpin(): Program {
   const memory = words(1)
   return {
@@ -139,7 +139,7 @@ export function politeLivelock(): Program {
   return { threads: { one: () => body(0), two: () => body(1) } }
 }
 
-/** Reads memory that another thread may have given back. */
+/** Reads memory that another thread may have freed. */
 export function useAfterFree(right: boolean): Program {
   const memory = words(2)
   const FLAG = 0
@@ -160,7 +160,7 @@ export function useAfterFree(right: boolean): Program {
   }
 }
 
-/** A thread dies while it holds a lock, and nobody cleans up. */
+/** A thread dies while it holds a lock, with or without a recovery. */
 export function deadHolder(recovers: boolean): Program {
   const memory = words(2)
   const locked = (id: number): void => {
@@ -197,7 +197,7 @@ export function endlessLoop(): Program {
   }
 }
 
-/** Never ends, and takes a step each turn. */
+/** Never ends, and takes a step in each turn. */
 export function endlessSteps(): Program {
   const memory = words(1)
   return {
@@ -210,7 +210,7 @@ export function endlessSteps(): Program {
   }
 }
 
-/** Code that nobody instruments reads or writes shared memory. */
+/** Code that is not instrumented reads or writes shared memory. */
 export function uninstrumented(how: 'atomics' | 'reads' | 'writes'): Program {
   const memory = words(2)
   const bytes = new Uint8Array(memory.buffer)
@@ -229,7 +229,7 @@ export function uninstrumented(how: 'atomics' | 'reads' | 'writes'): Program {
   }
 }
 
-/** Uses what changes by itself. */
+/** Uses a source of nondeterminism. */
 export function nondeterministic(how: 'random' | 'clock' | 'state', count: { value: number }): Program {
   const memory = words(1)
   return {
@@ -244,12 +244,12 @@ export function nondeterministic(how: 'random' | 'clock' | 'state', count: { val
   }
 }
 
-/** Awaits what nobody in the check can settle. */
+/** Awaits a promise that no thread of the check can settle. */
 export function realPromise(): Program {
   return { threads: [async () => await Promise.resolve(1), () => 1] }
 }
 
-/** A mutex of the checker's own, in two orders. */
+/** Two mutexes of the checker, locked in two orders. */
 export function mutexOrder(right: boolean, names: 'named' | 'unnamed' | 'alike' = 'named'): Program {
   const make = (id: number): CheckedMutex =>
     names === 'unnamed' ? new CheckedMutex() : new CheckedMutex(names === 'alike' ? 7 : id)
@@ -264,7 +264,7 @@ export function mutexOrder(right: boolean, names: 'named' | 'unnamed' | 'alike' 
   return { threads: { one: () => both(a, b), two: () => (right ? both(a, b) : both(b, a)) } }
 }
 
-/** Every way to touch a view. */
+/** All kinds of access to a view. */
 export function everyAccess(): Program {
   const memory = words(4)
   const view = new DataView(memory.buffer)

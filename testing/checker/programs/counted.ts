@@ -1,8 +1,8 @@
 import type { Body, Program } from '../../../src/checker/machine/program.ts'
 
 /**
- * Programs whose number of Mazurkiewicz traces under sequential consistency has been published, or is plain:
- * what a reduction that loses traces, or runs one twice, cannot reproduce.
+ * Programs with a published, or obvious, number of Mazurkiewicz traces under sequential consistency. A
+ * reduction that loses a trace, or runs one twice, gets another number.
  */
 
 function words(count: number): Int32Array {
@@ -20,8 +20,8 @@ export function readers(n: number): Program {
 }
 
 /**
- * One thread looks for the last zero in an array while n threads write an element each, one more than the one
- * before.
+ * One thread searches for the last zero in an array, while each of n threads writes one element: the element
+ * before it plus one.
  */
 export function lastzero(n: number): Program {
   const array = words(n + 1)
@@ -53,7 +53,7 @@ export function indexer(n: number): Program {
   }
 }
 
-/** n threads take an inode and find it a free block, a lock for each inode and each block. */
+/** n threads allocate an inode and a free block for it, with a lock for each inode and each block. */
 export function filesystem(n: number): Program {
   const blocks = 26
   const inodes = 32
@@ -122,7 +122,7 @@ export function locked(n: number): Program {
   }
 }
 
-/** The ways to write a lock by hand. What each does to take the lock, and to give it back. */
+/** Handwritten locks: how each locks and unlocks. */
 export const handmade: Record<
   string,
   { take(m: Int32Array): number; give(m: Int32Array, ticket: number): void }
@@ -167,7 +167,7 @@ export const handmade: Record<
   },
 }
 
-/** n threads increment a counter under a lock by hand; `released`: they give it back. */
+/** n threads increment a counter under a handwritten lock; `released`: they unlock it. */
 export function lockedBy(name: string, n: number, released: boolean = true): Program {
   const memory = words(3)
   const { take, give } = handmade[name]!
@@ -183,7 +183,7 @@ export function lockedBy(name: string, n: number, released: boolean = true): Pro
   }
 }
 
-/** A thread takes a lock that another has, and that one wakes it by what is no atomic access. */
+/** A thread waits for a lock that another holds, and the holder unlocks it by a plain write. */
 export function plainUnlock(): Program {
   const memory = words(1)
   return {

@@ -1,6 +1,6 @@
 import type { Program } from '../../../src/checker/machine/program.ts'
 
-/** Two words of shared memory, in every way that programs look at them. */
+/** Two words of shared memory, as all kinds of view. */
 interface Memory {
   readonly v: Int32Array
   readonly d: DataView
@@ -19,7 +19,7 @@ function* pulled(v: Int32Array): Generator<number> {
   for (let i = 0; i < v.length; i++) yield v[i]!
 }
 
-/** What a thread of a random program may do; `forms.test.ts` says what each is, one access at a time. */
+/** The operations of random programs; `forms.test.ts` gives the single accesses of each. */
 export const forms: Readonly<Record<string, Form>> = {
   index: ({ v }, i) => v[i],
   text: ({ v }, i) => (v as any)[`${i}`],

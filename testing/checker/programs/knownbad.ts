@@ -1,8 +1,8 @@
 import type { Program } from '../../../src/checker/machine/program.ts'
 
 /**
- * Mistakes that people make over shared memory, each beside what is right. The checker finds the first and
- * passes the second, exhaustively.
+ * Common mistakes with shared memory, each with its correct version. The checker finds the mistake and passes
+ * the correct version, exhaustively.
  */
 
 function words(count: number): Int32Array {
@@ -13,7 +13,7 @@ function expectEqual(actual: unknown, expected: unknown, what: string): void {
   if (actual !== expected) throw new Error(`${what} is ${String(actual)}, not ${String(expected)}`)
 }
 
-/** Looks at a flag, then sleeps on another word: the notify may come between the two. */
+/** Checks a flag, then sleeps on another word: the notify may come between the two. */
 export function sleepWithoutRecheck(right: boolean): Program {
   const memory = words(2)
   const FLAG = 0
@@ -35,7 +35,7 @@ export function sleepWithoutRecheck(right: boolean): Program {
   }
 }
 
-/** A ring for one producer and one consumer that moves its head before the value is in place. */
+/** A ring for one producer and one consumer that moves its head before it writes the value. */
 export function publishBeforeWrite(right: boolean): Program {
   const HEAD = 0
   const TAIL = 1
@@ -74,7 +74,7 @@ export function publishBeforeWrite(right: boolean): Program {
   }
 }
 
-/** Initialises once, under a lock, after a look at a flag that is not atomic. */
+/** Initialises once, under a lock, after it has checked a flag that is not atomic. */
 export function doubleCheckedFlag(right: boolean): Program {
   const LOCK = 0
   const READY = 1
@@ -102,8 +102,8 @@ export function doubleCheckedFlag(right: boolean): Program {
 }
 
 /**
- * A futex mutex: 0 free, 1 held, 2 held and a thread may sleep. A woken thread must take it as 2, because a
- * third thread may still sleep; as 1, the next unlock wakes nobody.
+ * A futex mutex: 0 free, 1 held, 2 held and a thread may sleep. A woken thread must lock it as 2, because a
+ * third thread may still sleep. If it locks as 1, the next unlock wakes no thread.
  */
 export function unlockForgetsWaiters(right: boolean): Program {
   const memory = words(2)
@@ -125,7 +125,10 @@ export function unlockForgetsWaiters(right: boolean): Program {
   return { threads: [body, body, body], final: () => expectEqual(memory[1], 3, 'the counter') }
 }
 
-/** A free list whose pop compares the head alone: it may have been taken and put back, with another next. */
+/**
+ * A free list whose pop compares only the head: the node may have been popped and pushed back with another
+ * next.
+ */
 export function abaFreeList(right: boolean): Program {
   // Nodes 1 and 2; NEXT + n is the next of node n. The head has a version above its low four bits.
   const HEAD = 0
@@ -172,7 +175,7 @@ export function abaFreeList(right: boolean): Program {
   }
 }
 
-/** Two mutexes, taken in one order by one thread and in the other by the other. */
+/** Two threads lock two mutexes in opposite orders. */
 export function lockOrder(right: boolean): Program {
   const memory = words(2)
   const lock = (mutex: number): void => {
@@ -215,7 +218,7 @@ export function tornRead(right: boolean): Program {
   }
 }
 
-/** The same by one plain 64-bit access: the language may do it in halves, so it is a data race. */
+/** The same with one plain 64-bit access: the language may split it, so it is a data race. */
 export function tornPlainRead(right: boolean): Program {
   const whole = new BigInt64Array(new SharedArrayBuffer(8))
   return {

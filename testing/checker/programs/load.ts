@@ -1,10 +1,7 @@
 import { constants, runInThisContext } from 'node:vm'
 import { instrumentChecks } from '../../../src/checker/run/loader.ts'
 
-/**
- * A module of this folder, instrumented, inside a test runner that has an `import` of its own: this one is
- * Node's.
- */
+/** Loads an instrumented module of this folder with Node's `import`: the test runner has another one. */
 export async function loadInstrumented<T>(url: URL): Promise<T> {
   instrumentChecks()
   const native = runInThisContext('url => import(url)', {

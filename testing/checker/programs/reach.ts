@@ -4,13 +4,13 @@ import { inspect, isDeepStrictEqual, types } from 'node:util'
 import { serialize } from 'node:v8'
 
 /**
- * Every way in which JavaScript reaches shared memory, by the clauses of ECMA-262 and by what Node and the
- * web add. Each entry is a program of its own: it reads both words of `words`, or writes 1 to both, the way
- * that it names.
+ * Every way in which JavaScript reaches shared memory, by the clauses of ECMA-262, and in which Node and the
+ * web reach it. Each entry is a separate program: it reads both words of `words`, or writes 1 to both, in the
+ * named way.
  *
- *   reads, writes  each element is a step: another thread comes between them
+ *   reads, writes  each element is a step: another thread can run between them
  *   one            there is one element, or the language makes it one step
- *   refused        the check ends with an error that says where
+ *   refused        the check ends with an error that names the site
  */
 export interface Reach {
   readonly clause: string
@@ -64,7 +64,7 @@ const tagOf = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Int8Array.pr
 const { load, store, add, exchange, compareExchange } = Atomics
 class Ring extends Array {}
 
-/** A module of the check that is not instrumented would look like this to the compiler. */
+/** Stands for a module that is not instrumented: the compiler does not see the text. */
 const unseen = (text: string): ((...args: any[]) => any) => new Function('v', 'b', text) as never
 
 export const ways: readonly Reach[] = [
@@ -293,7 +293,8 @@ export const ways: readonly Reach[] = [
     }
   }),
   refused('crypto.getRandomValues', 'crypto.getRandomValues(v)', v => crypto.getRandomValues(v as never)),
-  // What looks inside of a proxy throws, and a thread that catches that goes on as no real thread does.
+  // Reading the internal slots of a proxy throws. A thread that catches that error would differ from a real
+  // thread.
   ...[
     ['structuredClone({ v })', (v: Int32Array) => structuredClone({ v })],
     ['crypto.createHash().update(v)', (v: Int32Array) => createHash('sha1').update(v as never)],
@@ -318,7 +319,7 @@ export const ways: readonly Reach[] = [
     ['an async function of the check', (v: Int32Array) => void later(v)],
     ['an async function', () => unseen('return (async () => 1)()')()],
   ].map(([way, run]) =>
-    refused('what is caught', way as string, v => {
+    refused('a caught error', way as string, v => {
       try {
         return (run as Reach['run'])(v, v.buffer, undefined as never)
       } catch {

@@ -1,7 +1,7 @@
 import type { Body } from '../../../src/checker/machine/program.ts'
 import type { Reach } from './reach.ts'
 
-/** The threads of a check of one way to reach memory. */
+/** The threads of a check for one way to reach memory. */
 export function way(
   reach: Reach,
   words: Int32Array<SharedArrayBuffer>,

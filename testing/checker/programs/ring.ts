@@ -2,7 +2,7 @@ import type { SpscRing } from '../../../src/arena/rings/spsc.ts'
 import type { Body } from '../../../src/checker/machine/program.ts'
 
 /**
- * A producer and a consumer that pass `count` values through a ring, each waiting for the other when it must.
+ * A producer and a consumer that pass `count` values through a ring; each waits for the other when necessary.
  */
 export function spscBodies(ring: SpscRing, count: number): Record<'producer' | 'consumer', Body> {
   return {

@@ -1,9 +1,9 @@
 import type { Program } from '../../../src/checker/machine/program.ts'
 
 /**
- * Loops that wait for a word, and in each turn do something of their own. None is a livelock, and each may
- * leave with more than one count: a checker that took a turn of theirs for a useless one would lose outcomes,
- * or call them endless.
+ * Loops that wait for a word and change private state in each turn. None is a livelock, and each may end with
+ * more than one count. A checker that treats one of their turns as useless would lose outcomes, or report a
+ * livelock.
  */
 const words = (count: number): Int32Array<SharedArrayBuffer> =>
   new Int32Array(new SharedArrayBuffer(4 * count))
@@ -12,7 +12,7 @@ function* counting(): Generator<number> {
   for (let n = 1; ; n++) yield n
 }
 
-/** What a turn does beside its load; gives up after three. */
+/** The code of a turn beside its load; true after three turns, which ends the loop. */
 const hidden: Record<string, () => () => boolean> = {
   'a generator': () => {
     const numbers = counting()
@@ -84,10 +84,10 @@ const hidden: Record<string, () => () => boolean> = {
   },
 }
 
-/** What code that is not instrumented makes: `n` counts in it. */
+/** Evaluates code that is not instrumented; `n` counts in it. */
 const foreign = (text: string): any => new Function(`let n = 0; return ${text}`)()
 
-/** The same where the code that counts is not instrumented, or is the language's own. */
+/** The same where the counting code is not instrumented, or is part of the language. */
 const unseen: Record<string, () => () => boolean> = {
   'a getter': () => {
     const it = foreign('{ get n() { return ++n } }')
@@ -252,7 +252,7 @@ for (const [name, make] of Object.entries(unseen)) hidden[`unseen: ${name}`] = m
 
 export const kinds: readonly string[] = Object.keys(hidden)
 
-/** Waits for the word, three turns long at most. */
+/** Waits for the word for at most three turns. */
 export function givesUp(kind: string): Program {
   const memory = words(1)
   return {
@@ -267,7 +267,7 @@ export function givesUp(kind: string): Program {
   }
 }
 
-/** A `var` of the turn itself. */
+/** Counts in a `var` inside the turn. */
 export function turnsInVar(): Program {
   const memory = words(1)
   return {
@@ -285,7 +285,7 @@ export function turnsInVar(): Program {
   }
 }
 
-/** Loops that wait for ever, were they alone, with an effect in each turn. */
+/** Loops that wait for ever without another thread, with an effect in each turn. */
 export function counts(how: 'variable' | 'object' | 'new' | 'array' | 'for of' | 'recursion'): Program {
   const memory = words(1)
   const spin = (n: number): number => (Atomics.load(memory, 0) === 0 ? spin(n + 1) : n)
@@ -320,7 +320,7 @@ export function counts(how: 'variable' | 'object' | 'new' | 'array' | 'for of' |
   return { threads: { spinner: bodies[how], other: () => Atomics.store(memory, 0, 1) } }
 }
 
-/** A lock by hand whose waiters count. */
+/** A handwritten lock whose waiters count. */
 export function countedLock(threads: number): Program {
   const memory = words(2)
   return {
@@ -337,7 +337,7 @@ export function countedLock(threads: number): Program {
   }
 }
 
-/** Two that wait for each other, and count. */
+/** Two threads that wait for each other, and count. */
 export function countedDeadlock(): Program {
   const memory = words(2)
   const wait = (mine: number, other: number) => () => {
@@ -349,7 +349,7 @@ export function countedDeadlock(): Program {
   return { threads: [wait(0, 1), wait(1, 0)] }
 }
 
-/** Memory that grows while another looks. */
+/** Memory that grows while another thread reads it. */
 export function grows(how: 'length' | 'element' | 'write' | 'bytes'): Program {
   const buffer = new SharedArrayBuffer(4, { maxByteLength: 8 })
   const memory = new Int32Array(buffer)

@@ -1,6 +1,6 @@
 /**
- * Ways to call an async function without awaiting it where it is called. `save` loads, waits and stores; each
- * way calls it twice.
+ * Ways to call an async function without awaiting it at the call. `save` loads, waits and stores; each way
+ * calls it twice.
  */
 export type Save = () => Promise<void>
 export interface Way {
@@ -10,7 +10,7 @@ export interface Way {
 
 const way = (name: string, run: Way['run']): Way => ({ way: name, run })
 
-/** The two calls run beside each other: each of these is refused. */
+/** The two calls run concurrently: each of these is refused. */
 export const beside: readonly Way[] = [
   way('a function that returns the call', save => {
     const later = () => save()
@@ -178,7 +178,7 @@ export const inTurn: readonly Way[] = [
   }),
 ]
 
-/** Threads for a check of one way. */
+/** The threads of a check for one way. */
 export function threads({ run }: Way, words: Int32Array): (() => unknown)[] {
   const save = async (): Promise<void> => {
     const before = Atomics.load(words, 0)

@@ -1,12 +1,12 @@
 /**
- * Ways in which a thread runs code that is not instrumented. The code has shared memory of its own, `own`,
- * which no step shows.
+ * Ways in which a thread runs code that is not instrumented. The code has private shared memory, `own`, whose
+ * accesses are not steps.
  */
 import assert from 'node:assert'
 import { inspect } from 'node:util'
 import { compile } from '../../../src/compiler/compile.ts'
 
-/** A package that is not instrumented would look like this to the compiler. */
+/** Stands for a package that is not instrumented. */
 const library: any = new Function(`
   const own = new Int32Array(new SharedArrayBuffer(4))
   let held
@@ -39,7 +39,7 @@ const attempt = (run: () => unknown): string => {
   }
 }
 
-/** The same library after heddle has compiled it for tasks: its functions have twins, which take no steps. */
+/** The same library, compiled by heddle for tasks: its functions have twins, which take no steps. */
 const compiled: any = await compiledForTasks()
 
 async function compiledForTasks(): Promise<any> {
@@ -107,11 +107,11 @@ export const hidden: readonly Way[] = [
   way('a callback', () => [1].map(library.add)),
   way('a comparator', () => [2, 1].sort(library.add)),
   way('a replacer', () => 'a'.replace(/a/, library.add)),
-  // Memory of the set-up, which the code has kept, and hands to the host.
-  way('structuredClone of what it holds', () => library.clone()),
-  way('TextDecoder of what it holds', () => library.decode()),
-  way('fs.writeSync of what it holds', () => library.write()),
-  // Memory that a function of the host gets from a getter: of a proxy it makes another thing than of a view.
+  // Memory of the set-up that the code has kept, and passes to the host.
+  way('structuredClone of memory that it holds', () => library.clone()),
+  way('TextDecoder of memory that it holds', () => library.decode()),
+  way('fs.writeSync of memory that it holds', () => library.write()),
+  // Memory that a function of the host gets from a getter: it treats a proxy differently from a view.
   way('structuredClone of a getter', memory =>
     attempt(() =>
       structuredClone({
@@ -138,7 +138,7 @@ export const hidden: readonly Way[] = [
   ),
 ]
 
-/** Two threads that count, and one that reads a hidden getter only where it finds these counts. */
+/** Two threads that count, and one that reads a hidden getter only when it finds these counts. */
 export function rarely(m: Int32Array<SharedArrayBuffer>, first: number, second: number): (() => unknown)[] {
   const counter = (word: number) => (): void => {
     for (let i = 0; i < 4; i++) Atomics.add(m, word, 1)
@@ -155,7 +155,7 @@ class Fields {
   one = 1
 }
 
-/** Code that is known: what it does is seen, or it keeps nothing. */
+/** Code that the checker knows: its effects are seen, or it keeps no state. */
 export const known: readonly Way[] = [
   way('assert', () => assert.equal(1, 1)),
   way(
