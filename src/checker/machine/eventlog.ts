@@ -42,10 +42,7 @@ export class EventLog {
   ordinal: Int32Array
   /** The event of another thread that unblocked this thread before this event; -1 for none. */
   enabledBy: Int32Array
-  /**
-   * For an event that writes: the value of the location before. For an event on a waiter list: the number of
-   * sleepers.
-   */
+  /** For a write: the value of the location before. On a waiter list: the number of sleepers. */
   before: unknown[]
   /** The expected value of a compare-exchange or a wait. */
   expected: unknown[]

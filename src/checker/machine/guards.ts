@@ -241,10 +241,7 @@ function index(value: unknown): number {
 
 type Maker = new (...args: any[]) => ArrayBufferView
 
-/**
- * A view of a buffer of the check. A view without an explicit length, of a buffer that can grow, grows with
- * the buffer.
- */
+/** A view of a buffer of the check. Without an explicit length it grows with a buffer that can grow. */
 function makeView(
   target: Maker,
   stretch: NonNullable<ReturnType<typeof stretchBehind>>,

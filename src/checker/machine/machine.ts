@@ -58,10 +58,7 @@ export class Machine {
   readonly enabledBy: Int32Array = new Int32Array(THREADS_MAX)
   readonly results: unknown[] = []
   faults: Fault[] = []
-  /**
-   * The value that the final assertion returned; without one, the results of the threads, if they returned
-   * any.
-   */
+  /** The result of the final assertion; without one, the results of the threads, if there are any. */
   outcome: unknown = undefined
   final: ((outcome: Outcome) => unknown) | undefined = undefined
   watch: Watch | undefined = undefined
@@ -89,10 +86,7 @@ export class Machine {
    * as an execution changes nothing but shared memory.
    */
   reuse = true
-  /**
-   * The number of turns of a loop that a thread may take in a row when they change private state but nothing
-   * shared.
-   */
+  /** The limit of turns of a loop in a row that change private state but nothing shared. */
   turns: number = TURNS_MAX
   private reusable = false
   private bodies: Twin[] = []
@@ -355,10 +349,7 @@ export class Machine {
     return same
   }
 
-  /**
-   * The threads that the event `at` woke can go on. A thread whose timeout might have passed instead finds
-   * out when it resumes.
-   */
+  /** Unblocks the threads that the event `at` woke. A sleeper with a timeout finds out when it resumes. */
   private wake(at: number): void {
     for (const sleeper of this.woken) {
       const { thread } = sleeper
@@ -446,10 +437,7 @@ export class Machine {
     else this.enabled &= ~(1 << thread)
   }
 
-  /**
-   * Ends a thread at its current operation: none of its code runs any more. Starts the recovery thread, if
-   * there is one.
-   */
+  /** Ends a thread at its current operation. Starts the recovery thread, if there is one. */
   private crash(thread: number, at: number): void {
     this.end(thread, CRASHED)
     const recovery = this.threads - 1
@@ -460,10 +448,7 @@ export class Machine {
     this.resume(recovery, undefined, false)
   }
 
-  /**
-   * Evaluates `always` over the watched words after a step of this thread. A replay does not: its steps were
-   * checked before.
-   */
+  /** Evaluates `always` after a step of this thread. A replay does not: its steps were checked before. */
   private checkAlways(thread: number): void {
     if (this.faults.length > 0) return
     try {

@@ -250,10 +250,7 @@ export interface Stretch extends SharedStretch {
 const SharedBuffer = SharedArrayBuffer
 const CELLS_MAX = 1 << 24
 
-/**
- * Thrown when the search must begin again with cells of this shift: an access is smaller than a cell, or
- * crosses one.
- */
+/** The search must begin again with cells of this shift: an access is smaller than a cell, or crosses one. */
 export class BeginAgain extends Error {
   readonly shift: number
   readonly mixed: Set<number> | undefined

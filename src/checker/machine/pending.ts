@@ -6,10 +6,7 @@ export const THREADS_MAX = 31
 /** One loop that a thread is in: its state at the start of its last turn. */
 export interface Loop {
   readonly site: number
-  /**
-   * At the start of the turn: the thread's counts of effects and steps, and the values of the locals that the
-   * loop changes.
-   */
+  /** At the start of the turn: the thread's effects and steps, and the locals that the loop changes. */
   effects: number
   step: number
   first: unknown

@@ -64,10 +64,7 @@ export function perform(machine: Machine, thread: number, kind: number, at: numb
   return performOther(machine, thread, kind, at)
 }
 
-/**
- * Performs an access that lies outside the current length of its view; undefined when it does not. Throws
- * where the language does.
- */
+/** Performs an access outside the current length of its view, or throws; undefined when it is inside. */
 function performBeyond(machine: Machine, thread: number, kind: number): { value: unknown } | undefined {
   const view = pending.view[thread] as View
   if (growing(view) === undefined) return undefined

@@ -9,10 +9,7 @@ export type Body = (() => unknown) | (() => Generator<number, unknown, unknown>)
 export interface Program {
   /** The bodies of the virtual threads. The keys of an object are their names. */
   readonly threads: readonly Body[] | Readonly<Record<string, Body>>
-  /**
-   * Runs without steps when all threads have ended; it throws if the outcome is wrong. Its result names the
-   * outcome.
-   */
+  /** Runs without steps when all threads have ended. Throws if the outcome is wrong; its result names it. */
   readonly final?: (outcome: Outcome) => unknown
   /** With crash points: a thread that starts when another has died. */
   readonly recover?: (dead: number) => unknown

@@ -128,10 +128,7 @@ export function viewProxy<T extends ArrayBufferView>(real: T, grows: boolean): T
   return proxy
 }
 
-/**
- * The proxy of a real view or buffer of shared memory that plain code got; any other value is returned as it
- * is.
- */
+/** The proxy of a real view or buffer of shared memory; any other value is returned as it is. */
 export function proxied(x: any): any {
   if (typeof x !== 'object' || x === null) return x
   const stretch = stretches.get(x)

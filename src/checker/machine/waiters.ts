@@ -1,9 +1,6 @@
 import { CheckError } from '../errors.ts'
 
-/**
- * The sleepers in `Atomics.wait` and the waiters for the promise of `Atomics.waitAsync`, by address, in FIFO
- * order.
- */
+/** A sleeper in `Atomics.wait`, or a waiter for the promise of `Atomics.waitAsync`. Lists are FIFO. */
 export interface Sleeper {
   /** The sleeping thread; for waitAsync the thread that created the promise. */
   readonly thread: number

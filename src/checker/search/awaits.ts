@@ -91,10 +91,7 @@ export class Awaits {
     return [...this.unfit]
   }
 
-  /**
-   * Records the new event `at`. False when the event shows that a word does not fit although it was taken to
-   * fit.
-   */
+  /** Records the new event `at`. False when it shows that a word does not fit that was assumed to fit. */
   note(at: number): boolean {
     const { log } = this.machine as Machine
     if (at >= this.after.length) {
@@ -159,10 +156,7 @@ export class Awaits {
     if (this.mayWait(at)) this.set(at, this.stateBefore(at), GOES_ON)
   }
 
-  /**
-   * The knowledge about the event `later`, had it come before the event `earlier`, with which it is in a
-   * race.
-   */
+  /** The knowledge about the event `later`, had it come before `earlier`, with which it is in a race. */
   before(earlier: number, later: number): number {
     const { log } = this.machine as Machine
     if (!this.mayWait(later)) return GOES_ON
@@ -245,10 +239,7 @@ export class Awaits {
     return state
   }
 
-  /**
-   * The start state of a thread. The recovery thread gets the dead thread as its argument, which is part of
-   * its state.
-   */
+  /** The start state of a thread. The state of the recovery thread includes which thread died. */
   private start(thread: number): number {
     const machine = this.machine as Machine
     const { log } = machine

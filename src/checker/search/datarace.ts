@@ -52,10 +52,7 @@ export class DataRaces {
   /** Per cell and class of access: the threads, and the last such event of each. */
   private masks = new Int32Array(0)
   private last = new Int32Array(0)
-  /**
-   * For `shrink`, three words for each change: the index, the number of the array (of the three arrays
-   * before), and the old value.
-   */
+  /** For `shrink`: the index, the array (of the three before this) and the old value of each change. */
   private undo = new Int32Array(1024)
   private undoEnd = 0
   private undoStart: Int32Array

@@ -330,8 +330,5 @@ function expects(log: EventLog, earlier: number, later: number): boolean {
 /** One cell for all watched words: each write of one of them is a write here. No memory lies at cell 0. */
 const WATCH_CELL = 0
 
-/**
- * Per cell of an event: the cell, its previous last write, readers and lock, and the reader with its previous
- * last read.
- */
+/** Per cell of an event: the cell, and its previous write, readers, lock, and reader with its last read. */
 const UNDO_WORDS = 6

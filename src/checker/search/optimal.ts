@@ -54,10 +54,7 @@ export class Optimal implements Explorer {
   /** The first of the events at the end of an execution that only show which words its threads wait for. */
   private tail = 0
   readonly stepsMax: number
-  /**
-   * The limit of steps in a row of one thread while others can move: a thread may wait for another without a
-   * loop.
-   */
+  /** The limit of steps in a row while others can move: a thread may wait without a loop. */
   private readonly inRowMax: number
   /** For a part of a search that is split: its executions begin like this. */
   private readonly root: Root | undefined

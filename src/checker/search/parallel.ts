@@ -258,10 +258,7 @@ class Total {
   }
 }
 
-/**
- * The worker threads of a run. They are started for the first check that needs them, and kept for later
- * checks.
- */
+/** The worker threads of a run: started for the first check that needs them, and kept for later checks. */
 export class Team {
   readonly size: number
   private readonly workers: Worker[] = []

@@ -1,7 +1,4 @@
-/**
- * A small pseudo-random number generator (mulberry32): the same seed gives the same schedule on every
- * platform.
- */
+/** A small pseudo-random number generator (mulberry32): one seed gives one schedule on every platform. */
 export class Random {
   private state: number
 

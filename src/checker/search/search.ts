@@ -23,10 +23,7 @@ import { verdict } from './verdict.ts'
 export interface CheckResult {
   readonly name: string
   readonly ok: boolean
-  /**
-   * Every interleaving was covered (within the requested crash points). If false, `why` says what was left
-   * out.
-   */
+  /** Every interleaving was covered (within the crash points). If false, `why` says what was left out. */
   readonly complete: boolean
   readonly why: string
   /** `incomplete`: there was no failure, and not everything was covered. */
@@ -53,10 +50,7 @@ export interface CheckResult {
   readonly remembered?: boolean
 }
 
-/**
- * A part of a search that is split among workers: the numbering of cells, the deaths, and the start of its
- * executions.
- */
+/** A part of a split search: the numbering of cells, the deaths, and the start of its executions. */
 export interface SearchPart {
   readonly shift: number
   readonly mixed: readonly number[]
@@ -185,10 +179,7 @@ export class Search {
     return this.crashHappened
   }
 
-  /**
-   * A machine for runs outside the search: recordings, shrinking. Its executions need `withGuards` around
-   * them.
-   */
+  /** A machine for recordings and shrinking. Its executions need `withGuards` around them. */
   extraMachine(): Machine {
     const machine = new Machine(this.memory)
     machine.names = this.machine.names
@@ -474,10 +465,7 @@ export class Search {
 export const STEPS_MAX = 5000
 const LIVELOCK_TESTS_MAX = 16
 
-/**
- * Throws when a search has run no execution to its end, or none that touches shared memory: such a check
- * tests nothing.
- */
+/** Throws when a search has run no execution to its end, or none that touches shared memory. */
 export function throwUnlessSomething(executions: number, steps: number, limit: number): void {
   if (steps === 0) {
     throw new CheckError(

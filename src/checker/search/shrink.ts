@@ -49,10 +49,7 @@ class Shrinking {
     this.machine = search.extraMachine()
   }
 
-  /**
-   * Tries all schedules with at most `bound` preemptions, until `floor` executions are left. True when one of
-   * them has the failure.
-   */
+  /** Tries schedules with at most `bound` preemptions until `floor` executions are left. True: one fails. */
   fewPreemptions(bound: number, floor: number): boolean {
     const { search } = this
     let explorer: PreemptionBounded | undefined

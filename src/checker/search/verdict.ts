@@ -1,9 +1,6 @@
 import type { CheckResult } from './search.ts'
 
-/**
- * The verdict of a search: it passed only if nothing failed and nothing was left out. `why`: what was left
- * out.
- */
+/** A search passed only if nothing failed and nothing was left out. `why`: what was left out. */
 export function verdict(
   hasFailed: boolean,
   why: readonly string[],

@@ -25,10 +25,7 @@ export interface Valid {
   readonly memory: Order
 }
 
-/**
- * A constraint on V, W and R of [5]: V comes before W, or R comes before V. `write` is -1 for the set-up,
- * which comes first.
- */
+/** A choice for V, W and R of [5]: V before W, or R before V. `write` is -1 for the set-up. */
 interface Choice {
   readonly write: number
   readonly read: number

@@ -19,10 +19,7 @@ export class Order {
     return ((this.after[first * this.words + (second >>> 5)] >>> (second & 31)) & 1) !== 0
   }
 
-  /**
-   * Puts `first` before `second`. Returns false when that makes a cycle; the order must not be used after
-   * that.
-   */
+  /** Puts `first` before `second`. False when that makes a cycle; then the order is no longer usable. */
   add(first: number, second: number): boolean {
     if (first === second || this.has(second, first)) return false
     if (this.has(first, second)) return true

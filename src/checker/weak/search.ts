@@ -1,7 +1,4 @@
-/**
- * The counterpart of `Search` for `memory: 'weak'`: explores one check under the memory model of the
- * language, in slices.
- */
+/** Explores one check under the memory model of the language, in slices: `Search` for `memory: 'weak'`. */
 import { CheckError } from '../errors.ts'
 import { type Failure, messageOf } from '../report/failure.ts'
 import { Guards } from '../machine/guards.ts'

@@ -105,10 +105,7 @@ export function answersTo(
 const Bytes = Uint8Array
 const TRIES_MAX = 1_000_000
 
-/**
- * Whether a write is hidden, at a byte, from an access at the end of this thread: another write of that byte
- * happens between the two.
- */
+/** Whether another write of the byte happens between a write and an access at the end of this thread. */
 function hiddenFrom(
   thread: number,
   at: number,

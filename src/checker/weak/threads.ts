@@ -169,10 +169,7 @@ export class Threads {
     return running
   }
 
-  /**
-   * Performs the next access of the thread. Returns the bytes that it wrote and the value that the thread
-   * got.
-   */
+  /** Performs the next access of the thread. Returns the bytes written and the result for the thread. */
   perform(running: Running, found: Uint8Array | undefined): ReturnType<Access['apply']> {
     const { thread, access } = running
     const done = access!.apply(found)
