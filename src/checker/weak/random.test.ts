@@ -12,7 +12,13 @@ import {
 } from '../machine/operations.ts'
 import { loop, op, turn } from '../machine/pending.ts'
 import { Random } from '../search/random.ts'
-import { bruteForce, bytesOf, fold, type Operation, type Spin } from './bruteforce.ts'
+import {
+  bruteForce,
+  bytesOf,
+  fold,
+  type Operation,
+  type Spin,
+} from '../../../testing/checker/weak/bruteforce.ts'
 
 const numberOf = (bytes: readonly number[]): number =>
   bytes.reduce((sum, byte, i) => sum + byte * 256 ** i, 0)
