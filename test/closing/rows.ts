@@ -203,7 +203,7 @@ export const rows: readonly Row[] = [
     },
   },
   {
-    way: 'a payload heap that is full, and a reason that finds no room in it',
+    way: 'a payload heap that is full, with no room for the reason of a kill',
     options: { cpus: 1, heap: 1 << 18 },
     breaks: async at => {
       at.add(at.kernel.spawn(at.work.rests, [at.words]))
