@@ -130,7 +130,7 @@ describe('a turn of the event loop', () => {
 
   test('is made once a slice, not once a switch, and not at all while coroutines rest', async () => {
     const time = new VirtualTime()
-    const schedule = new Schedule({ platform: time, ticks: time.slices(0.01) })
+    const schedule = new Schedule({ slice: 10, platform: time, ticks: time.slices(0.01) })
     for (let i = 0; i < 100; i++) {
       schedule.go(function* (): Body {
         for (let turn = 0; turn < 10; turn++) yield PREEMPTED

@@ -13,10 +13,16 @@ export class LoopKeeper {
   turns = 0
   readonly #platform: Platform
   readonly #slice: number
+  /**
+   * The count of delivered events after the last turn: a read costs as much as a turn. Events that a rest
+   * delivered in between cause one more turn.
+   */
+  #seen: number | undefined
 
   constructor(platform: Platform, slice: number) {
     this.#platform = platform
     this.#slice = slice
+    this.#seen = platform.delivered?.()
   }
 
   /**
@@ -31,11 +37,12 @@ export class LoopKeeper {
     const started = now()
     let before = started
     for (;;) {
-      const events = delivered?.()
+      const seen = this.#seen
       this.turns++
       await turn()
       const after = now()
-      const quiet = events === undefined ? after - before < QUIET_MS : delivered?.() === events
+      this.#seen = delivered?.()
+      const quiet = this.#seen === undefined ? after - before < QUIET_MS : this.#seen === seen
       if (quiet || after - started >= this.#slice) return
       before = after
     }

@@ -244,7 +244,7 @@ describe('preemption', () => {
     }
   })
 
-  test('a slice is 10 ms unless told otherwise', () => {
+  test('a slice is 1 ms unless the options give another', () => {
     for (const slice of [undefined, 2, 50]) {
       const { schedule, time } = virtual(slice === undefined ? {} : { slice })
       const begun: number[] = []
@@ -259,7 +259,7 @@ describe('preemption', () => {
       }
       schedule.runSync()
       const gaps = begun.slice(1).map((at, i) => at - begun[i])
-      for (const gap of gaps) expect(gap).toBeCloseTo(slice ?? 10, 1)
+      for (const gap of gaps) expect(gap).toBeCloseTo(slice ?? 1, 1)
     }
   })
 
@@ -377,8 +377,8 @@ describe('preemption', () => {
 
 describe('a schedule inside a coroutine of another', () => {
   test('has ticks of its own, and gives the outer one its own back', () => {
-    const outer = virtual()
-    const inner = virtual()
+    const outer = virtual({ slice: 10 })
+    const inner = virtual({ slice: 10 })
     const log: string[] = []
     const nesting = outer.schedule.go(function* (): Body {
       inner.schedule.go(spin, 5000)

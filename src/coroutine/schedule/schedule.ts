@@ -42,8 +42,13 @@ import { TickSource } from './ticksource.ts'
 import { captureOrigin, signError } from '../core/uncaught.ts'
 import { saysTask, tellUncompiled } from '../core/uncompiled.ts'
 
-const SLICE_MS = 10
-/** A function that cannot be preempted may run for so many slices before a warning. */
+/**
+ * A tenth of the kernel's slice. An event waits for the rest of a slice, and a turn of the event loop costs
+ * some microseconds: `npm run bench -- coroutine`.
+ */
+const SLICE_MS = 1
+/** A function that cannot be preempted may run for so long, and for so many slices, before a warning. */
+const WARN_MS = 50
 const WARN_SLICES = 5
 const warned = new WeakSet<AnyFunction>()
 
@@ -64,6 +69,7 @@ export class Schedule {
   readonly #runner: Runner
   readonly #onError: ((error: unknown, co: Co<any>) => void) | undefined
   readonly #reports = new ProgressReports()
+  readonly #warnAfterMs: number
   #ids = 0
   #exited = false
   #dropAt = Infinity
@@ -78,6 +84,7 @@ export class Schedule {
     checkSlice(slice)
     checkTicks(ticks)
     this.slice = slice
+    this.#warnAfterMs = Math.max(WARN_MS, WARN_SLICES * slice)
     this.platform = platform
     this.#onError = options.onError
     const clock = typeof ticks === 'object' ? ticks : new ClockSlices(platform.now)
@@ -378,7 +385,7 @@ export class Schedule {
     }
     const after = this.platform.now()
     co.runTime += after - now
-    if (co.warning !== null && after - now > WARN_SLICES * this.slice) co.warning(after - now)
+    if (co.warning !== null && after - now > this.#warnAfterMs) co.warning(after - now)
     if (co.state === 'STOP') this.#ended(co)
     else if (co.state === 'RUNNING' && this.#switch.preempted !== co) this.#queues.makeReady(co)
     this.#reports.deliver()

@@ -5,7 +5,7 @@ import type { Priority } from './priority.ts'
 import type { Slices } from './slices.ts'
 
 export interface ScheduleOptions {
-  /** Milliseconds that a coroutine runs before others do. 10 by default. */
+  /** Milliseconds that a coroutine runs before others, and the event loop, do. 1 by default. */
   slice?: number
   /**
    * Where the slice's end comes from: 'clock', read at safepoints; 'thread', a timekeeper thread; 'auto', the

@@ -20,8 +20,9 @@ export interface Slices {
   end(): void
 }
 
-/** How often, in parts of the slice, the clock should be read. */
+/** How often, in parts of the slice, the clock should be read; but not more often than `APART_MS`. */
 const LOOKS_PER_SLICE = 100
+const APART_MS = 0.03
 /**
  * At most so many safepoints between two checks: it bounds the overrun when safepoints suddenly become rare.
  */
@@ -61,7 +62,7 @@ export class ClockSlices implements Slices {
       this.#left = 1
       return true
     }
-    const aim = (this.#end - this.#begun) / LOOKS_PER_SLICE
+    const aim = Math.max((this.#end - this.#begun) / LOOKS_PER_SLICE, APART_MS)
     const since = now - this.#looked
     if (since > aim) this.#stride = 1
     else if (since < aim / 2 && this.#stride < STRIDE_MAX) this.#stride *= 2

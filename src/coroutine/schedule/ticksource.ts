@@ -2,7 +2,8 @@ import { startThreadTimekeeper, type ThreadTimekeeper } from '../../machine/time
 import { ClockSlices, ThreadSlices } from './slices.ts'
 import type { Switch } from '../core/switch.ts'
 
-/** How long, in slices, a schedule must have been busy before a thread is started for it. */
+/** How long a schedule must have been busy before a thread is started for it: both times must have passed. */
+const THREAD_AFTER_MS = 100
 const THREAD_AFTER_SLICES = 10
 
 /** A schedule that was collected gives its timekeeper back. */
@@ -48,7 +49,8 @@ export class TickSource {
     if (this.#isThread || this.#wanted === 'clock') return
     if (this.#timekeeper === undefined) {
       this.#busyMs += ms
-      if (!this.#tried && this.#busyMs >= THREAD_AFTER_SLICES * this.#switch.slice) this.#start()
+      const after = Math.max(THREAD_AFTER_MS, THREAD_AFTER_SLICES * this.#switch.slice)
+      if (!this.#tried && this.#busyMs >= after) this.#start()
       return
     }
     if (!this.#timekeeper.isRunning()) return
