@@ -318,9 +318,12 @@ export class Collector {
       }
       // Other callers collect too: there may be nothing left to wait for.
       if (!this.isBusy) continue
-      budget.failed()
+      const spins = budget.ms > 0
+      if (spins) budget.failed()
+      const began = performance.now()
       const coming = this.view.completions.wait()
       if (coming !== null) await coming
+      if (!spins) budget.slept(performance.now() - began)
       this.collect()
     }
     ;(this.keepAlive as { unref?(): void } | undefined)?.unref?.()

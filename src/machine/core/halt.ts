@@ -61,12 +61,18 @@ export const SPIN_MS = 0.05
 const LOOKS_PER_CLOCK = 32
 
 /**
- * A CPU that has just run out of work often gets more soon: then it saves the sleep and the wakeup. Only one
- * CPU of a machine spins at a time, so that spinning takes no core from working CPUs. True: it was kicked.
+ * Only one CPU of a machine spins at a time, so that spinning takes no core from working CPUs. False: another
+ * CPU spins.
  */
-function spinForKick(i32: Int32Array, machine: Region, cpu: number, now: () => number, ms: number): boolean {
-  const spinner = machine.start + MachineRecord.spinner
-  if (Atomics.load(i32, spinner) !== 0 || Atomics.compareExchange(i32, spinner, 0, cpu) !== 0) return false
+function mayOneSpin(i32: Int32Array, spinner: number, cpu: number): boolean {
+  return Atomics.load(i32, spinner) === 0 && Atomics.compareExchange(i32, spinner, 0, cpu) === 0
+}
+
+/**
+ * A CPU that has just run out of work often gets more soon: then it saves the sleep and the wakeup. True: it
+ * was kicked.
+ */
+function spinForKick(i32: Int32Array, spinner: number, cpu: number, now: () => number, ms: number): boolean {
   const until = now() + ms
   let kicked = false
   do {
@@ -95,12 +101,21 @@ export function haltAfterSpin(
   now: () => number,
   budget: SpinBudget,
 ): void {
-  if (timeout > budget.ms && budget.ms > 0 && spinForKick(i32, machine, cpu, now, budget.ms)) {
-    budget.succeeded()
-    finishHalt(i32, cpu)
+  const spinner = machine.start + MachineRecord.spinner
+  if (budget.ms === 0) {
+    const began = now()
+    haltBlocking(i32, cpu, timeout)
+    budget.slept(now() - began)
     return
   }
-  budget.failed()
+  if (timeout > budget.ms && mayOneSpin(i32, spinner, cpu)) {
+    if (spinForKick(i32, spinner, cpu, now, budget.ms)) {
+      budget.succeeded()
+      finishHalt(i32, cpu)
+      return
+    }
+    budget.failed()
+  }
   haltBlocking(i32, cpu, timeout)
 }
 
