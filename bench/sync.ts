@@ -156,6 +156,14 @@ async function mix(partners: Partners, count: number, writes: number, turns: num
   return nanoseconds(start, turns * count)
 }
 
+/** Two threads, sections of a microsecond: readers and writers, or all of them under a Mutex. */
+async function sections(partners: Partners, writes: number, exclusive: boolean): Promise<number> {
+  const turns = MESSAGES / 4
+  const start = process.hrtime.bigint()
+  await partners.order(2, { kind: 'sections', turns, writes, exclusive })
+  return nanoseconds(start, turns * 2)
+}
+
 /** From the notify until the last of a thousand coroutines has locked the mutex again. */
 async function broadcast(count: number): Promise<number> {
   const condition = new Condition()
@@ -262,7 +270,14 @@ export async function* rows(): AsyncGenerator<Row> {
     ] as const) {
       yield await compare({
         row: `sync/rw-${name}`,
-        against: 'a Mutex for readers and writers alike',
+        against: 'a Mutex, sections of a microsecond',
+        ours: () => sections(partners, writes, false),
+        base: () => sections(partners, writes, true),
+        ...(writes === 1 && { target: { most: 1 } }),
+      })
+      yield await compare({
+        row: `sync/rw-${name}-empty`,
+        against: 'a Mutex, empty sections, four threads',
         ours: () => mix(partners, 4, writes, MESSAGES),
         base: () => contended(partners, 4, 'count', MESSAGES),
       })

@@ -37,10 +37,36 @@ function readAndWrite(turns: number, writes: number): void {
   }
 }
 
+/** Turns of `section` that take about a microsecond. */
+const SECTION = 3500
+
+/** A section of about a microsecond that reads what the lock guards. */
+function section(): number {
+  let sum = words[3]
+  for (let turn = 0; turn < SECTION; turn++) sum = (sum + turn) | 0
+  return sum
+}
+
+/** Sections of a microsecond, of which `writes` of ten write; under the lock for readers and writers, or under the mutex. */
+function sections(turns: number, writes: number, exclusive: boolean): void {
+  for (let i = 0; i < turns; i++) {
+    const isWrite = i % 10 < writes
+    if (exclusive) mutex.lockSync()
+    else if (isWrite) lock.lockWriteSync()
+    else lock.lockReadSync()
+    const sum = section()
+    if (isWrite) words[3] = sum
+    if (exclusive) mutex.unlock()
+    else if (isWrite) lock.unlockWrite()
+    else lock.unlockRead()
+  }
+}
+
 parentPort?.on('message', order => {
   if (order.kind === 'count') count(order.turns)
   else if (order.kind === 'bare') bareCount(order.turns)
   else if (order.kind === 'rw') readAndWrite(order.turns, order.writes)
+  else if (order.kind === 'sections') sections(order.turns, order.writes, order.exclusive)
   else if (order.kind === 'drain') for (let i = 0; i < order.turns; i++) channel.receiveSync()
   else if (order.kind === 'port') {
     let left = order.turns

@@ -2,7 +2,7 @@
 import { check } from '../checker/check.ts'
 import { PLAIN, ROBUST } from '../futex/robust/mutex.ts'
 import { SeededRandom } from '../machine/simulated/random.ts'
-import { hintWords, lockers, questions } from '../../testing/handoff/fixtures/shimprograms.ts'
+import { hintWords, lockers, questions, shortly } from '../../testing/handoff/fixtures/shimprograms.ts'
 
 // Hints race on purpose (shimprograms.ts).
 const races = false
@@ -20,6 +20,11 @@ check('two tasks, no policy', { races, rerun: false }, lockers(2, { verb: 'task'
 check('one through the shim, one plainly', { races, rerun: false }, lockers(2, { plainly: 1 }))
 check('two threads, two tries each', { races, rerun: false }, lockers(2, { yieldBudget: 2, held: true }))
 check(`two that lock twice ${ONE}`, { races, rerun: false, ...bounded }, lockers(2, { times: 2, tids: 4 }))
+check(
+  `two that lock twice, shortly ${ONE}`,
+  { races, rerun: false, ...bounded },
+  lockers(2, { times: 2, tids: 4 }, shortly),
+)
 check(`three threads, no policy ${ONE}`, { races, rerun: false, ...bounded }, lockers(3, { tids: 4 }))
 
 for (const verb of ['thread', 'task'] as const) {

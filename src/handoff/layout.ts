@@ -20,7 +20,7 @@ export const LockEntry: Layout<'tag' | 'owner' | 'where' | 'waiters' | 'rest'> =
   tag: word,
   /** The holder's TID. Stays when the entry is free: the next holder is often the same. */
   owner: word,
-  /** The holder's CPU + 1 in bits 0-7, and the generation, how often it was locked, in bits 8-31. */
+  /** The holder's CPU + 1 in bits 0-7, and the generation, how often its owner changed, in bits 8-29. */
   where: word,
   /**
    * Of the bucket, in its first way. Bits 0-15: how many waiters have published that they wait for a lock of

@@ -1,14 +1,17 @@
 import { pause } from '../arena/sync/pause.ts'
-import { EBUSY, EOWNERDEAD } from '../futex/core/errno.ts'
+import { EBUSY, EOWNERDEAD, EPERM } from '../futex/core/errno.ts'
 import type { LockOwner } from '../futex/core/owner.ts'
+import { PLAIN, WordMutex } from '../futex/robust/mutex.ts'
 import type { OwnedLock } from '../futex/robust/ownedlock.ts'
 import type { LongWait, TaskWaiter } from '../futex/core/sleep.ts'
 import { type Attempts, contendAsync, contendSync, contendTask, type GiveWay } from './contend.ts'
-import { type Handoff, nextGeneration } from './handoff.ts'
+import type { Handoff } from './handoff.ts'
 import { LockEntry, SectionSlot } from './layout.ts'
 
 const { where: WHERE, waiters: WAITERS } = LockEntry
 const { tid: SECTION_TID } = SectionSlot
+const NO_TID = -1
+const NO_WORDS = new Int32Array(0)
 
 /**
  * The lock shim: a lock, and hints around it. Mutual exclusion and wakeups are the inner lock's alone, so a
@@ -21,11 +24,17 @@ export class HandoffMutex implements OwnedLock {
   private readonly tag: number
   private readonly giveWay: GiveWay | undefined
   private readonly i32: Int32Array
+  /** The word of a plain inner lock: a TID, or 0. */
+  private readonly words: Int32Array
+  private readonly index: number
+  private readonly isPlain: boolean
   /** The first way of the lock's bucket: its entry is there unless another lock has this way. */
   private readonly entry: number
   /** The TID that locked it last through this object, and its section slot. */
   private tid = 0
   private section = 0
+  /** The same TID if the inner lock is plain; else no TID. */
+  private again = NO_TID
   /** What that owner wrote in the lock's entry. */
   private where = 0
 
@@ -37,31 +46,54 @@ export class HandoffMutex implements OwnedLock {
     this.giveWay = giveWay
     this.i32 = handoff.i32
     this.entry = handoff.bucketOf(tag)
+    const plain = inner instanceof WordMutex && inner.kind === PLAIN ? inner.word : null
+    this.isPlain = plain !== null
+    this.words = plain?.i32 ?? NO_WORDS
+    this.index = plain?.index ?? 0
   }
 
   looksFree(): boolean {
     return this.inner.looksFree()
   }
 
-  /** Uncontended, and again by the last owner: the compare-exchange and three stores. */
   tryLock(owner: LockOwner): number {
     const result = this.inner.tryLock(owner)
-    if (result !== 0) return this.entered(owner, result)
-    const { i32, entry, handoff } = this
-    const { tid } = owner
-    const { where } = this
-    // Any other write to the entry has changed the generation; another TID that took the section slot is
+    return result === 0 && this.enterAgain(owner.tid) ? 0 : this.entered(owner.tid, result)
+  }
+
+  /**
+   * As tryLock, for the TID that locked it last through this object, at a lock that is free: the
+   * compare-exchange and two stores. Small, so that it is inlined into its callers. False: use tryLock.
+   */
+  tryLockAgain(tid: number): boolean {
+    if (tid !== this.again || Atomics.compareExchange(this.words, this.index, 0, tid) !== 0) return false
+    if (!this.enterAgain(tid)) this.entered(tid, 0)
+    return true
+  }
+
+  /**
+   * As unlock, for the TID that locked it last through this object, if no waiter is published. False: use
+   * unlock.
+   */
+  unlockAgain(tid: number): boolean {
+    const { i32, entry } = this
+    if (tid !== this.again || i32[entry] !== this.tag || i32[entry + WAITERS] !== 0) return false
+    i32[this.section]--
+    i32[entry] = 0
+    return Atomics.compareExchange(this.words, this.index, tid, 0) === tid || this.notUnlocked()
+  }
+
+  /** Writes the hints of a lock that this TID holds now. False: they are not those that it wrote last. */
+  private enterAgain(tid: number): boolean {
+    const { i32, entry, section } = this
+    // Any other owner of the entry has changed the generation; another TID that took the section slot is
     // there.
-    if (tid !== this.tid || i32[entry + WHERE] !== where || i32[this.section + SECTION_TID] !== tid) {
-      return this.entered(owner, 0)
-    }
-    const next = nextGeneration(where)
-    this.where = next
-    i32[this.section]++
-    i32[entry + WHERE] = next
+    if (tid !== this.tid || i32[entry + WHERE] !== this.where || i32[section + SECTION_TID] !== tid)
+      return false
+    i32[section]++
     i32[entry] = this.tag
-    handoff.acquisitions++
-    return 0
+    this.handoff.acquisitions++
+    return true
   }
 
   /**
@@ -76,7 +108,7 @@ export class HandoffMutex implements OwnedLock {
         const result = inner.tryLock(owner)
         if (result !== -EBUSY) {
           handoff.countSpun()
-          return this.entered(owner, result)
+          return this.entered(owner.tid, result)
         }
       }
       if (looks === 0 && handoff.ownerCpu(this.tag) === handoff.cpu) break
@@ -127,15 +159,37 @@ export class HandoffMutex implements OwnedLock {
   unlock(owner: LockOwner): number {
     const { i32, entry } = this
     const { tid } = owner
-    let wanted: boolean
-    if (tid === this.tid && i32[entry] === this.tag) {
-      i32[this.section]--
-      i32[entry] = 0
-      wanted = i32[entry + WAITERS] !== 0
-    } else wanted = this.handoff.leave(this.tag, tid)
+    if (tid !== this.tid || i32[entry] !== this.tag) return this.unlockUnhinted(owner)
+    i32[this.section]--
+    i32[entry] = 0
+    const wanted = i32[entry + WAITERS] !== 0
     const result = this.inner.unlock(owner)
+    if (result !== 0) {
+      this.notUnlocked()
+      return result
+    }
     if (wanted) this.handoff.handOver(this.tag, tid)
+    return 0
+  }
+
+  isHeldBy(owner: LockOwner): boolean {
+    return this.inner.isHeldBy(owner)
+  }
+
+  /** The lock's entry has the second way, or none, or another owner used this object last. */
+  private unlockUnhinted(owner: LockOwner): number {
+    if (!this.inner.isHeldBy(owner)) return -EPERM
+    const wanted = this.handoff.leave(this.tag, owner.tid)
+    const result = this.inner.unlock(owner)
+    if (wanted) this.handoff.handOver(this.tag, owner.tid)
     return result
+  }
+
+  /** The caller does not hold the lock: the hints are again those of the holder. */
+  private notUnlocked(): boolean {
+    this.i32[this.section]++
+    this.i32[this.entry] = this.tag
+    return false
   }
 
   makeConsistent(owner: LockOwner): number {
@@ -143,7 +197,7 @@ export class HandoffMutex implements OwnedLock {
   }
 
   granted(owner: LockOwner): number {
-    return this.entered(owner, this.inner.granted(owner))
+    return this.entered(owner.tid, this.inner.granted(owner))
   }
 
   /** The owner has the lock and did not sleep; or it can never have the lock. */
@@ -159,14 +213,15 @@ export class HandoffMutex implements OwnedLock {
 
   private waited(owner: LockOwner, result: number, begun: number): number {
     if (result === 0 || result === -EOWNERDEAD) this.handoff.acquired(this.tag, begun)
-    return this.entered(owner, result)
+    return this.entered(owner.tid, result)
   }
 
-  private entered({ tid }: LockOwner, result: number): number {
+  private entered(tid: number, result: number): number {
     if (result !== 0 && result !== -EOWNERDEAD) return result
     this.handoff.enter(this.tag, tid)
     if (tid !== this.tid) {
       this.tid = tid
+      if (this.isPlain) this.again = tid
       this.section = this.handoff.sectionOf(tid)
     }
     // Only if the lock has the first way: the fast path does not use the second.

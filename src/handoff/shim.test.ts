@@ -5,6 +5,8 @@ import {
   hintWords,
   lockers,
   neverFallsBack,
+  shortly,
+  unlocksByStore,
   wakesByHint,
 } from '../../testing/handoff/fixtures/shimprograms.ts'
 
@@ -35,6 +37,17 @@ test('a lock that trusts its hints is found', () => {
 
 test('an unlock that wakes only the waiter that a hint names is found', () => {
   expect(found(lockers(2, { held: true }, wakesByHint), options)).toMatch(
+    /blocked|sleeps|lost wakeup|deadlock/i,
+  )
+})
+
+test('the short lock and unlock of a Mutex: every interleaving with one preemption', () => {
+  const setup = lockers(2, { times: 2 }, shortly)
+  expect(check('shortly', { ...options, ...bounded }, setup)).toMatchObject({ ok: true })
+})
+
+test('a short unlock that stores the word, and so forgets a sleeper, is found', () => {
+  expect(found(lockers(2, { times: 2 }, unlocksByStore), { ...options, ...bounded })).toMatch(
     /blocked|sleeps|lost wakeup|deadlock/i,
   )
 })

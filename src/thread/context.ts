@@ -13,7 +13,8 @@ import type { Runner } from './runner.ts'
  *   cpu     | the CPU whose task runs; null: none does
  *   runner  | resumes the running coroutine: that CPU, or a `Schedule`; null: no coroutine runs
  *   task    | the task that runs, as a waiter at futexes; null: none runs, or it has not waited since the switch
- *   tid     | what the running task or coroutine writes into lock words; 0: not asked for since the switch
+ *   tid     | what the running task or coroutine, or the thread where none runs, writes into lock words;
+ *           | 0: not asked for since the switch
  *
  * A thread enters a kernel once: when it boots it, or when it becomes one of its CPUs. `switchTo` is the only
  * place that changes the running CPU and coroutine. A CPU thread always sees one view; a simulated machine

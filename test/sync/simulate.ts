@@ -19,6 +19,12 @@ interface Running {
   readonly task: SchedTaskWaiter
 }
 
+/** From here on this thread is in that domain. The TID that it had in another one does not count here. */
+function enterDomain(futexes: Futexes | null): void {
+  here.futexes = futexes
+  here.tid = 0
+}
+
 /** A small random generator: the same seed, the same history. */
 export class Dice {
   private state: number
@@ -80,11 +86,11 @@ export class SyncSimulation {
     initializeFutexes(s.arena, this.layout)
     this.futexes = new Futexes(s.thread, this.layout, { now: () => s.now(), scheduler: s })
     Object.assign(this.futexes, { mayBlock: false })
-    here.futexes = this.futexes
+    enterDomain(this.futexes)
   }
 
   close(): void {
-    here.futexes = null
+    enterDomain(null)
   }
 
   now(): number {
@@ -146,7 +152,7 @@ export class SyncSimulation {
     const inner = body()
     for (;;) {
       switchTo(this.runner, null)
-      here.futexes = this.futexesOn(running.context.s)
+      enterDomain(this.futexesOn(running.context.s))
       here.task = running.task
       this.running = running
       let step: IteratorResult<number, void>
@@ -163,7 +169,7 @@ export class SyncSimulation {
       } finally {
         this.running = null
         switchTo(null, null)
-        here.futexes = this.futexes
+        enterDomain(this.futexes)
       }
       if (step.done) {
         ended()

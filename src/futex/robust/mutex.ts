@@ -122,6 +122,10 @@ export class WordMutex implements OwnedLock {
     return holderOf(Atomics.load(this.words, this.index)) === 0
   }
 
+  isHeldBy({ tid }: LockOwner): boolean {
+    return holderOf(Atomics.load(this.words, this.index)) === tid
+  }
+
   tryLock(owner: LockOwner): number {
     const fast = this.lockFast(owner)
     if (fast <= 0) return fast

@@ -8,6 +8,7 @@ import type { LongWait, TaskWaiter } from '../core/sleep.ts'
 export interface OwnedLock {
   /** Whether no owner holds it now. */
   looksFree(): boolean
+  isHeldBy(owner: LockOwner): boolean
   /** 0, -EBUSY, -EOWNERDEAD, -ENOTRECOVERABLE. */
   tryLock(owner: LockOwner): number
   /** Blocks the thread. 0, -EOWNERDEAD, -ENOTRECOVERABLE, -ETIMEDOUT, -EDEADLK, -ESRCH. */

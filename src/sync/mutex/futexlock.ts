@@ -26,11 +26,12 @@ import { EXTRA, type ObjectWords } from '../wait/objectwords.ts'
 import { limitOf, type WaitOptions } from '../wait/waiting.ts'
 import type { LockCore, Protocol } from './lockcore.ts'
 import { LOCK_WORD, mappedWord } from './mappedword.ts'
-import { disposeWord } from './parkinglock.ts'
+import { disposeWord, NOBODY } from './parkinglock.ts'
 
 /**
  * A lock whose waiters sleep at the futex of a word: it lends priorities to its holder, or survives the death
- * of its holder, or both (futex/robust/mutex.ts). Word 0 of the mutex says only whether it was disposed of.
+ * of its holder, or both (futex/robust/mutex.ts). Word 0 of the mutex says only whether it was disposed of;
+ * then NOBODY holds the lock, so that no fast path takes it.
  */
 export class FutexLock implements LockCore {
   readonly parking = null
@@ -57,7 +58,8 @@ export class FutexLock implements LockCore {
   }
 
   holder(): number {
-    return holderOf(Atomics.load(this.place.i32, this.place.at + LOCK_WORD))
+    const word = Atomics.load(this.place.i32, this.place.at + LOCK_WORD)
+    return word === NOBODY ? NOBODY : holderOf(word)
   }
 
   tryLockHere(): boolean {
@@ -65,8 +67,13 @@ export class FutexLock implements LockCore {
   }
 
   tryLock(owner: LockOwner): boolean {
-    if (Atomics.load(this.place.i32, this.place.at) !== 0) throw disposedError('lock')
+    if (this.isDisposed) throw disposedError('lock')
     return this.isTaken(this.lockOf(owner).tryLock(owner))
+  }
+
+  /** A plain read: only `dispose` writes there, and no other thread may use the lock meanwhile. */
+  protected get isDisposed(): boolean {
+    return this.place.i32[this.place.at] !== 0
   }
 
   tryLockSoon(_owner: LockOwner, _blocks: boolean): boolean {
@@ -123,7 +130,7 @@ export class FutexLock implements LockCore {
   }
 
   unlock(owner: LockOwner): boolean {
-    return this.holder() === owner.tid && this.lockOf(owner).unlock(owner) === 0
+    return this.lockOf(owner).unlock(owner) === 0
   }
 
   makeConsistent(owner: LockOwner): void {
@@ -181,7 +188,13 @@ export class FutexLock implements LockCore {
   }
 
   dispose(): void {
-    if (this.holder() !== 0) throw new SyncError('ERR_HEDDLE_BUSY', 'dispose: the mutex is held')
+    const { i32, at } = this.place
+    for (;;) {
+      const seen = Atomics.load(i32, at + LOCK_WORD)
+      if (seen === NOBODY) return
+      if (holderOf(seen) !== 0) throw new SyncError('ERR_HEDDLE_BUSY', 'dispose: the mutex is held')
+      if (Atomics.compareExchange(i32, at + LOCK_WORD, seen, NOBODY) === seen) break
+    }
     disposeWord(this.place)
   }
 

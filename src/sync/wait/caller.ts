@@ -11,12 +11,12 @@ import { SyncError } from './errors.ts'
  * of the locks that the caller holds.
  */
 export function currentTid(): number {
-  return here.tid === 0 ? findTid() : here.tid
+  const { tid } = here
+  return tid === 0 ? findTid() : tid
 }
 
 function findTid(): number {
-  if (here.runner === null) return currentFutexes().self.tid
-  return (here.tid = currentOwner().tid)
+  return (here.tid = here.runner === null ? currentFutexes().self.tid : currentOwner().tid)
 }
 
 /** The caller as an owner of locks. */

@@ -189,6 +189,17 @@ test('an object that was disposed of, and disposing of one that is in use', asyn
     () => disposed(new Once()).runSync(() => 1),
   ]
   for (const use of uses) expect(codeOf(use)).toBe('ERR_HEDDLE_DISPOSED')
+  for (const protocol of ['none', 'inherit', 'handoff'] as const) {
+    // A second object of the same lock, as another thread has it, that has used the fast path.
+    const first = new Mutex({ protocol })
+    const second = Mutex.from(first.handle)
+    for (let turn = 0; turn < 3; turn++) second.lockSync().unlock()
+    first[Symbol.dispose]()
+    first[Symbol.dispose]()
+    expect(codeOf(() => second.lockSync())).toBe('ERR_HEDDLE_DISPOSED')
+    expect(codeOf(() => second.unlock())).toBe('ERR_HEDDLE_DISPOSED')
+    expect(second.locked).toBe(false)
+  }
   const mutex = new Mutex()
   const token = mutex.lockSync()
   expect(codeOf(() => mutex[Symbol.dispose]())).toBe('ERR_HEDDLE_BUSY')
