@@ -47,7 +47,7 @@ function section(): number {
   return sum
 }
 
-/** Sections of a microsecond, of which `writes` of ten write; under the lock for readers and writers, or under the mutex. */
+/** Sections of a microsecond, of which `writes` of ten write: under the readers-writer lock, or the mutex. */
 function sections(turns: number, writes: number, exclusive: boolean): void {
   for (let i = 0; i < turns; i++) {
     const isWrite = i % 10 < writes
