@@ -95,6 +95,8 @@ check(
       final({ crashed }) {
         // A slot that the dead thread had published belongs to its new owner: it is the only slot that may
         // stay taken.
+        for (let slot = own[2].after(i32, 0); slot !== 0; slot = own[2].after(i32, slot))
+          assert(!own[2].isUnpublishedBy(i32, slot, 0), 'no slot is unpublished')
         const taken = own[2].count(i32)
         assert(taken <= crashed.length, 'at most the published slot of the dead thread is taken')
         for (let left = 2 - taken; left > 0; left--) {

@@ -117,6 +117,52 @@ test('reclaim frees what a dead thread had not published, and nothing else', () 
   expect(slab.count(i32)).toBe(2)
 })
 
+/** Two threads with a slab object each, over one arena. `bits`: the first word of the bitmap. */
+function twoThreads(capacity: number) {
+  const { slab, thread, i32 } = makeSlab(capacity)
+  const other = new Slab(new ArenaPlan(), { name: 'records', capacity, words: 5, option: 'records' })
+  const otherThread = new KernelThread(thread.arena, 1)
+  const bits = (): number => i32[slab['levels'][0].start]
+  return { slab, thread, other, otherThread, i32, bits }
+}
+
+test('a thread takes slots from the stock of another before the slab is full', () => {
+  const { slab, thread, other, otherThread, i32 } = twoThreads(40)
+  const taken = new Set([slab.allocate(thread)])
+  for (let left = 39; left > 0; left--) taken.add(other.allocate(otherThread))
+  expect(taken.size).toBe(40)
+  expect(other.tryAllocate(otherThread)).toBe(0)
+  expect(slab.tryAllocate(thread)).toBe(0)
+  for (const pointer of taken) slab.free(i32, pointer)
+  for (let left = 40; left > 0; left--) taken.delete(other.allocate(otherThread))
+  expect(taken.size).toBe(0)
+})
+
+test('slots that a thread frees are its next stock, and come back to the others when it frees elsewhere', () => {
+  const { slab, thread, other, otherThread, i32, bits } = twoThreads(96)
+  const taken = Array.from({ length: 96 }, () => slab.allocate(thread))
+  for (const pointer of taken.slice(0, 32)) other.free(i32, pointer)
+  expect(bits()).toBe(-1)
+  expect(taken.indexOf(other.allocate(otherThread))).toBeLessThan(32)
+  other.free(i32, taken[32])
+  other.free(i32, taken[64])
+  expect(taken.indexOf(slab.allocate(thread))).toBe(32)
+})
+
+test('the stock of a thread that ends or dies is free in the bitmap', () => {
+  const { slab, thread, i32, bits } = twoThreads(96)
+  const [kept, freed] = [slab.allocate(thread), slab.allocate(thread)]
+  slab.publish(i32, kept)
+  slab.free(i32, freed)
+  expect(bits()).toBe(-1)
+  slab.giveBack(i32)
+  expect(bits()).toBe(1)
+  slab.free(i32, slab.allocate(thread))
+  expect(bits()).toBe(-1)
+  expect(slab.reclaim(i32, 0)).toBe(0)
+  expect(bits()).toBe(1)
+})
+
 test('an invalid capacity is refused with the name of its option', () => {
   for (const capacity of [0, -1, 1.5, Number.NaN, 2 ** 30]) {
     expect(() => new Slab(new ArenaPlan(), { name: 'tasks', capacity, words: 4, option: 'tasks' })).toThrow(

@@ -10,16 +10,35 @@ import type { KernelThread } from '../sync/thread.ts'
  * Two structures, and only the first is the truth:
  *
  *   header of a slot   (generation << 8) | owner.  owner 0: free.  1 to 254: allocated by thread owner - 1,
- *                      not yet published.  255: published. A claim and a free are one compare-exchange here.
+ *                      not yet published.  255: published. A claim is one compare-exchange here, a free one
+ *                      `and`.
  *   bitmap tree        1 = "taken", a hint. A leaf word covers 32 slots, each higher word 32 words. Zeroed
  *                      memory means "all free", so an untouched slab costs no pages.
  *
- *   bit    | header    | state                                       | corrected by
- *   -------+-----------+---------------------------------------------+-------------------------------------
- *   clear  | free      | [1] free                                    |
- *   clear  | allocated | [2] claimed, bit not set yet (or died here) | the next thread that reads it sets it
- *   set    | allocated | [3] allocated                               |
- *   set    | free      | [4] freed, bit not cleared yet (or died)    | free(); after a death reclaim()
+ *   bit    | header    | state                                          | corrected by
+ *   -------+-----------+------------------------------------------------+-----------------------------------
+ *   clear  | free      | [1] free                                       |
+ *   clear  | allocated | [2] claimed by a thread that had the slot in   | the next thread that takes the leaf
+ *          |           |     its stock, while another cleared the bit   | into its stock sets it
+ *   set    | allocated | [3] allocated                                  |
+ *   set    | free      | [4] in the stock of a thread, or of a dead one | its thread; sweep()
+ *
+ * The stock: each thread has a leaf, of which it sets all clear bits by one `or`. It claims those slots one
+ * after the other, without another access to the bitmap. A slot of that leaf that it frees goes back to the
+ * stock. Slots of another leaf that it frees are collected, and their bits are cleared by one `and` when it
+ * frees a slot of a third leaf; or they become the next stock. The stock is in the thread's own heap, and no
+ * right to the slots: a thread that finds no clear bit clears the bits of all free slots, and so takes slots
+ * from the stocks of others.
+ *
+ *   thread with the stock                   thread that finds no clear bit
+ *   ---------------------                   ------------------------------
+ *   (F) or: sets the bit of a free slot
+ *                                           (G) sweep: the header is free, clears the bit
+ *                                           (F) sets the bit; claims the slot
+ *   (H) claim: the header is taken,
+ *       tries the next slot of its stock
+ *
+ * When a thread dies, its stock is bits over free slots, [4], and recovery sweeps them.
  *
  * A generation counts the lives of a slot. A handle carries it, so a handle to a freed slot is found to be
  * stale even when the slot is in use again.
@@ -67,9 +86,12 @@ export class Slab {
    * used.
    */
   private readonly touched: number
-  private touchedLeaf = -1
-  /** Where this thread found a slot last: each thread starts in its own neighbourhood. */
-  private hint: number
+  /** The leaf of this thread's stock, and the slots of it in the stock, as bits. */
+  private leaf = 0
+  private stock = 0
+  /** Slots of another leaf that this thread has freed, and whose bits are still set. */
+  private freedLeaf = 0
+  private freed = 0
 
   /** Reserves the slab in the plan. Called in the same order on every thread; each gets its own object. */
   constructor(plan: ArenaPlan, options: SlabOptions) {
@@ -95,7 +117,6 @@ export class Slab {
     this.stride = lineAligned ? roundUp(words + 1, LINE_WORDS) : roundUp(words + 1, 2)
     const lead = lineAligned ? LINE_WORDS : 2
     this.first = plan.reserve(name, lead + this.stride * capacity).start + lead
-    this.hint = 0
   }
 
   /**
@@ -128,7 +149,8 @@ export class Slab {
 
   /** Starts this thread's search at a place of its own, so that CPUs do not fight over one bitmap word. */
   spread(threadId: number, threads: number): void {
-    this.hint = Math.floor((this.levels[0].words * (threadId % threads)) / threads)
+    assert(this.stock === 0, 'a thread chooses its place before it allocates')
+    this.leaf = Math.floor((this.levels[0].words * (threadId % threads)) / threads)
   }
 
   /**
@@ -145,51 +167,67 @@ export class Slab {
   /** As allocate, but returns 0 when every slot is taken. */
   tryAllocate(thread: KernelThread): number {
     const i32 = thread.i32
-    let leaf = this.hint
-    // Each turn takes a slot, marks a stale bit, or moves to a leaf with a clear bit: the last can only be
-    // repeated while other threads take slots, so the bound is theirs.
     for (;;) {
-      const bits = Atomics.load(i32, this.levels[0].start + leaf)
-      if (bits === FULL) {
+      while (this.stock !== 0) {
+        const bit = lowestClearBit(~this.stock)
+        this.stock &= this.stock - 1
+        const pointer = this.first + (this.leaf * 32 + bit) * this.stride
+        if (claim(i32, pointer, thread.ownerTag)) return pointer // (H)
+      }
+      // No clear bit: other threads have the rest in their stocks, or the slab is full.
+      if (!this.restock(i32) && this.sweep(i32) === 0) return 0 // (G)
+    }
+  }
+
+  /**
+   * Fills the stock: with the slots that this thread has freed last, or all clear bits of a leaf. False: no
+   * bit is clear.
+   */
+  private restock(i32: Int32Array): boolean {
+    if (this.freed !== 0) {
+      this.leaf = this.freedLeaf
+      this.stock = this.freed
+      this.freed = 0
+      return true
+    }
+    // A turn finds no clear bit in the leaf only when another thread has set them since it was chosen.
+    for (let { leaf } = this; ; ) {
+      if (Atomics.load(i32, this.levels[0].start + leaf) === FULL) {
         leaf = this.findLeaf(i32, leaf)
-        if (leaf < 0) return 0
-        continue
+        if (leaf < 0) return false
       }
-      const bit = lowestClearBit(bits)
-      const pointer = this.first + (leaf * 32 + bit) * this.stride
-      if (leaf !== this.touchedLeaf) this.touch(i32, leaf)
-      const header = Atomics.load(i32, pointer - 1)
-      const claimed =
-        (header & OWNER) === 0 &&
-        Atomics.compareExchange(i32, pointer - 1, header, nextLife(header, thread.ownerTag)) === header
-      this.markTaken(i32, leaf, bit)
-      if (claimed) {
-        this.hint = leaf
-        return pointer
-      }
-      // [2] another thread claimed it and has not set the bit: it is set now. If that thread has freed the
-      // slot since, [4], it may have cleared the bit before this thread set it. So read the header again:
-      // otherwise the slot would be lost.
-      if ((Atomics.load(i32, pointer - 1) & OWNER) === 0) this.markFree(i32, leaf, bit)
+      Atomics.store(i32, this.touched + leaf, 1)
+      const clear = ~Atomics.or(i32, this.levels[0].start + leaf, FULL) // (F)
+      if (clear === 0) continue
+      this.markFull(i32, 0, leaf)
+      this.leaf = leaf
+      this.stock = clear
+      return true
     }
   }
 
   /** Other threads can now reach the record: it outlives the thread that made it. */
   publish(i32: Int32Array, pointer: number): void {
-    const header = Atomics.load(i32, pointer - 1)
+    const header = Atomics.or(i32, pointer - 1, PUBLISHED)
     assert((header & OWNER) !== 0, 'published a free slot')
-    Atomics.store(i32, pointer - 1, header | PUBLISHED)
   }
 
   /** Frees the slot, from any thread. Handles to it are stale from here on. */
   free(i32: Int32Array, pointer: number): void {
     const index = this.indexOf(pointer)
-    const header = Atomics.load(i32, pointer - 1)
+    const header = Atomics.and(i32, pointer - 1, ~OWNER)
     if ((header & OWNER) === 0) fail('double free: the slot is free already')
-    if (Atomics.compareExchange(i32, pointer - 1, header, header & ~OWNER) !== header) {
-      fail('two threads freed or published the same slot')
+    const leaf = index >>> 5
+    const mask = 1 << (index & 31)
+    if (leaf === this.leaf) {
+      this.stock |= mask
+    } else if (leaf === this.freedLeaf) {
+      this.freed |= mask
+    } else {
+      if (this.freed !== 0) this.markFree(i32, this.freedLeaf, this.freed)
+      this.freedLeaf = leaf
+      this.freed = mask
     }
-    this.markFree(i32, index >>> 5, index & 31)
   }
 
   /** The handle of an allocated slot: pointer and generation. */
@@ -280,32 +318,46 @@ export class Slab {
     return allocated
   }
 
+  /** A thread that ends gives its stock back: another thread need not search for it. */
+  giveBack(i32: Int32Array): void {
+    if (this.stock !== 0) this.markFree(i32, this.leaf, this.stock)
+    if (this.freed !== 0) this.markFree(i32, this.freedLeaf, this.freed)
+    this.stock = 0
+    this.freed = 0
+  }
+
   /**
    * Recovery, after thread `deadId` has stopped for good: frees what it had allocated and not published, and
-   * makes the bitmap agree with the headers ([2] and [4]). Other threads may allocate and free at the same
-   * time. Returns how many it freed.
+   * makes the bitmap agree with the headers. Other threads may allocate and free at the same time. Returns
+   * how many it freed.
    */
   reclaim(i32: Int32Array, deadId: number): number {
     let freed = 0
-    for (let index = 0; index < this.capacity; index++) {
-      const leaf = index >>> 5
-      const bit = index & 31
-      if (bit === 0 && Atomics.load(i32, this.touched + leaf) === 0) {
-        index |= 31
-        continue
+    for (let slot = this.afterUsed(i32, 0); slot !== 0; slot = this.afterUsed(i32, slot)) {
+      const header = Atomics.load(i32, slot - 1)
+      if ((header & OWNER) !== deadId + 1) continue
+      const won = Atomics.compareExchange(i32, slot - 1, header, header & ~OWNER) === header
+      assert(won, 'no other thread touches the slot of a dead thread')
+      freed++
+    }
+    this.sweep(i32)
+    return freed
+  }
+
+  /** Clears the bits of all free slots, [4]. Returns how many there were. */
+  private sweep(i32: Int32Array): number {
+    const leaves = this.levels[0]
+    let found = 0
+    for (let leaf = 0; leaf < leaves.words; leaf++) {
+      if (Atomics.load(i32, this.touched + leaf) === 0) continue
+      const bits = Atomics.load(i32, leaves.start + leaf)
+      let free = 0
+      for (let bit = 0; bit < 32 && leaf * 32 + bit < this.capacity; bit++) {
+        const isFree = !this.isAllocated(i32, this.pointerAt(leaf * 32 + bit))
+        if (isFree && ((bits >>> bit) & 1) !== 0) free |= 1 << bit
+        if (isFree) found++
       }
-      const marked = ((Atomics.load(i32, this.levels[0].start + leaf) >>> bit) & 1) !== 0
-      const pointer = this.first + index * this.stride
-      const header = Atomics.load(i32, pointer - 1)
-      const owner = header & OWNER
-      if (owner === deadId + 1) {
-        const won = Atomics.compareExchange(i32, pointer - 1, header, header & ~OWNER) === header
-        assert(won, 'no other thread touches the slot of a dead thread')
-        this.markFree(i32, leaf, bit)
-        freed++
-      } else if (owner === 0 && marked) {
-        this.markFree(i32, leaf, bit)
-      }
+      if (free !== 0) this.markFree(i32, leaf, free)
     }
     for (let level = 1; level < this.levels.length; level++) {
       const { start, words } = this.levels[level - 1]
@@ -313,18 +365,7 @@ export class Slab {
         if (Atomics.load(i32, start + at) !== FULL) this.markNotFull(i32, level, at)
       }
     }
-    return freed
-  }
-
-  private touch(i32: Int32Array, leaf: number): void {
-    Atomics.store(i32, this.touched + leaf, 1)
-    this.touchedLeaf = leaf
-  }
-
-  /** Sets a leaf bit, and the bits above it while words fill up. */
-  private markTaken(i32: Int32Array, leaf: number, bit: number): void {
-    const mask = 1 << bit
-    if ((Atomics.or(i32, this.levels[0].start + leaf, mask) | mask) === FULL) this.markFull(i32, 0, leaf)
+    return found
   }
 
   /**
@@ -356,9 +397,9 @@ export class Slab {
     }
   }
 
-  /** Clears a leaf bit, and the bits above it while words stop being full. */
-  private markFree(i32: Int32Array, leaf: number, bit: number): void {
-    const before = Atomics.and(i32, this.levels[0].start + leaf, ~(1 << bit)) // (B)
+  /** Clears bits of a leaf, and the bits above them while words stop being full. */
+  private markFree(i32: Int32Array, leaf: number, mask: number): void {
+    const before = Atomics.and(i32, this.levels[0].start + leaf, ~mask) // (B)
     if (before === FULL) this.markNotFull(i32, 1, leaf) // (C)
   }
 
@@ -416,6 +457,13 @@ export class Slab {
 function lowestClearBit(bits: number): number {
   assert(bits !== FULL, 'a full word has no clear bit')
   return 31 - Math.clz32(~bits & -~bits)
+}
+
+/** Makes a free slot this thread's. False: it is taken. */
+function claim(i32: Int32Array, pointer: number, ownerTag: number): boolean {
+  const header = Atomics.load(i32, pointer - 1)
+  if ((header & OWNER) !== 0) return false
+  return Atomics.compareExchange(i32, pointer - 1, header, nextLife(header, ownerTag)) === header
 }
 
 function nextLife(header: number, ownerTag: number): number {

@@ -29,6 +29,8 @@ export default function* kernelCpu(cpu: Cpu, data: unknown): Generator<CpuReques
   }
   yield* load(cpu, on)
   yield* cpuLoop(cpu, s, task => on.resume(task))
+  const { futexes, waiters, owners } = kernel.futexes
+  for (const slab of [s.tasks, s.entities, kernel.jobs, futexes, waiters, owners]) slab.giveBack(view.i32)
 }
 
 /**
