@@ -3,7 +3,7 @@ import type { Cell } from './cell.ts'
 import { hostCells } from './hostcells.ts'
 import { nodeCells } from './nodecells.ts'
 import { runtimeCells } from './runtimecells.ts'
-import { firefox } from './browser.ts'
+import { firefox } from '../../testing/browser/browser.ts'
 import { firefoxCells, viteCells } from './vitecells.ts'
 
 export const cells: readonly Cell[] = [

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Browser } from 'puppeteer-core'
-import { type BrowserName, openBrowser, pageSays, serveFolder } from './browser.ts'
+import { type BrowserName, openBrowser, pageSays, serveFolder } from '../../testing/browser/browser.ts'
 import type { Tools, Where } from './cell.ts'
 
 const root = join(import.meta.dirname, '..', '..')

@@ -1,8 +1,19 @@
-/** The schedule in a place that has what a page has, and nothing of Node's. */
+/** The schedule on pages: of real browsers, and of a context that has what a page has and nothing of Node's. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createContext, runInContext } from 'node:vm'
 import { build } from 'esbuild'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import {
+  type BrowserName,
+  firefox,
+  isolated,
+  openBrowser,
+  pageSays,
+  serveFolder,
+} from '../../../testing/browser/browser.ts'
 
 let script: string
 
@@ -68,6 +79,7 @@ interface Said {
   heard: number[]
   value: string
   ticks: string
+  isolated?: boolean
 }
 
 function page(globals: object, before = ''): Promise<Said> {
@@ -115,5 +127,39 @@ describe('a page', () => {
       Atomics.wait = () => { throw new TypeError('Atomics.wait cannot be called in this context') }`
     const said = await page({ MessageChannel, crossOriginIsolated: false }, blocked)
     expect(said.value).toBe('waited')
+  })
+})
+
+const browsers: readonly BrowserName[] = firefox === undefined ? ['chromium'] : ['chromium', 'firefox']
+
+/** Runs the program on a page of a real browser, with these headers of its server. */
+async function realPage(name: BrowserName, headers: Readonly<Record<string, string>>): Promise<Said> {
+  const folder = mkdtempSync(join(tmpdir(), 'heddle-page-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  writeFileSync(join(folder, 'heddle.js'), script)
+  const start = program.replace(
+    /main\(\)$/,
+    'main().then(all => { all.isolated = crossOriginIsolated; said = all })',
+  )
+  writeFileSync(
+    join(folder, 'index.html'),
+    `<!doctype html><script>var said</script><script src="heddle.js"></script><script>${start}</script>`,
+  )
+  const { url, close } = await serveFolder(folder, headers)
+  onTestFinished(close)
+  const browser = await openBrowser(name)
+  onTestFinished(() => browser.close())
+  return JSON.parse(await pageSays(browser, url)) as Said
+}
+
+describe.each(browsers)('a page of %s', name => {
+  test.each([
+    ['that is isolated', isolated, true],
+    ['that is not isolated', {}, false],
+  ])('%s', async (_name, headers, isIsolated) => {
+    const said = await realPage(name, headers)
+    expect(said).toMatchObject({ counts: [3e6, 3e6], heard: [0.5], value: 'waited', isolated: isIsolated })
+    expect(said.between).toBeGreaterThan(1)
+    expect(said.timers).toBeGreaterThan(0)
   })
 })

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import { transform } from 'esbuild'
 import type { Browser } from 'puppeteer-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openBrowser } from '../../../test/matrix/browser.ts'
+import { openBrowser } from '../../../testing/browser/browser.ts'
 
 /** The kernel in a real browser: the server only strips the types of the sources. */
 const root = resolve(import.meta.dirname, '../../..')

@@ -1,9 +1,9 @@
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { extname, join } from 'node:path'
-import chromium from '@sparticuz/chromium'
-import puppeteer, { type Browser } from 'puppeteer-core'
+import { extname, join, resolve } from 'node:path'
+import puppeteer, { type Browser, type Page } from 'puppeteer-core'
+import { findChromium } from './chromium.ts'
 
 /** A page that reports nothing for this long has hung: a normal page takes less than a tenth. */
 const PATIENCE_MS = 120_000
@@ -23,14 +23,50 @@ export async function openBrowser(name: BrowserName = 'chromium'): Promise<Brows
     if (firefox === undefined) throw new Error('no Firefox is installed; set HEDDLE_FIREFOX to its path')
     return await puppeteer.launch({ browser: 'firefox', executablePath: firefox, headless: true })
   }
-  // A browser of the machine is preferred to that of the package.
-  const executablePath = process.env.HEDDLE_CHROMIUM ?? (await chromium.executablePath())
+  const { executablePath, env } = findChromium()
   return await puppeteer.launch({
     executablePath,
+    env,
     headless: 'shell',
     args: ['--no-sandbox', '--disable-gpu'],
     protocolTimeout: 300_000,
   })
+}
+
+/** A page, and the errors that it has shown since it was opened. */
+export interface WatchedPage {
+  readonly page: Page
+  /** Errors of the console, uncaught errors, failed requests. */
+  readonly errors: string[]
+}
+
+/** Opens a page and collects its errors: a test expects none of them. */
+export async function openPage(
+  browser: Browser,
+  url: string,
+  { width = 1280, height = 800, dark = false }: { width?: number; height?: number; dark?: boolean } = {},
+): Promise<WatchedPage> {
+  const page = await browser.newPage()
+  await page.setViewport({ width, height })
+  await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: dark ? 'dark' : 'light' }])
+  const errors: string[] = []
+  page.on('console', message => {
+    if (message.type() === 'error') errors.push(message.text())
+  })
+  page.on('pageerror', error => errors.push(String((error as Error).message)))
+  page.on('requestfailed', request => errors.push(`${request.url()}: ${request.failure()?.errorText}`))
+  page.on('response', response => {
+    if (response.status() >= 400) errors.push(`${response.status()}: ${response.url()}`)
+  })
+  await page.goto(url)
+  return { page, errors }
+}
+
+/** A picture of the page in `test-screenshots`, for people: no test compares it. */
+export async function keepScreenshot(page: Page, name: string): Promise<void> {
+  const folder = resolve(import.meta.dirname, '../../test-screenshots')
+  mkdirSync(folder, { recursive: true })
+  await page.screenshot({ path: join(folder, `${name}.png`) as `${string}.png` })
 }
 
 /** Both headers that a page needs for shared memory. */
@@ -43,7 +79,11 @@ const types: Readonly<Record<string, string>> = {
   '.html': 'text/html',
   '.js': 'text/javascript',
   '.mjs': 'text/javascript',
+  '.css': 'text/css',
+  '.json': 'application/json',
+  '.svg': 'image/svg+xml',
   '.txt': 'text/plain',
+  '.wasm': 'application/wasm',
 }
 
 /** Serves a folder on the loopback interface. */
