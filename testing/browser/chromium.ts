@@ -1,7 +1,7 @@
 /**
- * The Chromium inside the npm package `@sparticuz/chromium`, unpacked once into `node_modules/.cache`. The package
- * itself unpacks into the temporary folder, file by file: two test files that start together would run half a
- * browser. Here one process unpacks into a folder of its own, and a rename publishes the whole.
+ * The Chromium inside the npm package `@sparticuz/chromium`, unpacked once into `node_modules/.cache`. The
+ * package itself unpacks into the temporary folder, file by file: two test files that start together would
+ * run half a browser. Here each process unpacks into a folder of its own, and a rename publishes the whole.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
@@ -26,8 +26,8 @@ const installed: readonly string[] = [
 ]
 
 /**
- * A Chromium that starts on this machine: the one that HEDDLE_CHROMIUM names, else that of the package, else one
- * of the machine. Throws an error with the reason and the fix.
+ * A Chromium that starts on this machine: the one that HEDDLE_CHROMIUM names, else that of the package, else
+ * one of the machine. Throws an error with the reason and the fix.
  */
 export function findChromium(): Launchable {
   const named = process.env.HEDDLE_CHROMIUM

@@ -1,4 +1,4 @@
-/** The schedule on pages: of real browsers, and of a context that has what a page has and nothing of Node's. */
+/** The schedule on pages of real browsers, and in a context that has only the globals of a page. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
