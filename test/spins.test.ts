@@ -18,8 +18,8 @@ const folders = /^(arena|machine|sched|coroutine|futex|handoff|kernel|payload|sy
 
 /** Loops that look like waits and are not, or that implement the wait themselves. */
 const allowed: Readonly<Record<string, string>> = {
-  'arena/memory/slab.ts tryAllocate: repeats':
-    'each turn takes a slot, marks one, or moves on; only other threads that take slots repeat it',
+  'arena/memory/slab.ts restock: repeats':
+    'each turn that fails means that another thread has got on: it has taken the leaf',
   'arena/memory/slab.ts descend: repeats': 'each turn marks a full word or goes down a level',
   'arena/sync/spinlock.ts acquireContended: parks': 'the wait at a lock: parks, and looks at deaths',
   'futex/robust/mutex.ts take: repeats':

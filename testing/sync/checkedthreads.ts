@@ -3,8 +3,10 @@ import { here } from '../../src/kernel/cpu/here.ts'
 
 /**
  * In a check, several threads run in one JavaScript thread: its context answers for the thread that the
- * checker runs at the moment, which `futexesOf` says.
+ * checker runs at the moment, which `futexesOf` says. So a TID is never remembered: the next caller may be
+ * another thread.
  */
 export function enterAsChecked(futexesOf: () => Futexes): void {
   Object.defineProperty(here, 'futexes', { configurable: true, get: futexesOf })
+  Object.defineProperty(here, 'tid', { configurable: true, get: () => 0, set: () => undefined })
 }
