@@ -1,4 +1,6 @@
+import { writeFile } from 'node:fs/promises'
 import { defineConfig, type UserConfig } from 'tsdown'
+import { bundlePage } from './view/bundle.ts'
 
 /**
  * One output file per source file: worker entries stay reachable by `new URL('./x.js', import.meta.url)`,
@@ -19,7 +21,17 @@ const config: UserConfig = defineConfig({
   hash: false,
   outExtensions: () => ({ js: '.js', dts: '.d.ts' }),
   deps: { neverBundle: [/^[^./]/] },
+  hooks: {
+    'build:done': async () => await writeFile('dist/view/page.js', await bundlePage()),
+  },
   plugins: [
+    {
+      // The page is a bundle of its own, beside the module that mounts it.
+      name: 'page-of-the-view',
+      resolveId(source) {
+        return source.endsWith('/view/page.tsx') ? { id: './page.js', external: true } : null
+      },
+    },
     {
       // Under the `browser` condition package.json puts machine/node/absent.ts in the place of these.
       name: 'node-modules-by-condition',

@@ -9,7 +9,7 @@ const nodeOnly = [
   /^compiler\/(loading|bundlers)\//,
   /^coroutine\/node/,
   /^checker\/(run\/|search\/(parallel|worker))/,
-  /^trace\/node-/,
+  /^(trace|view)\/node-/,
   /^(piscina|workerpool|vitest)\//,
   /^cli\//,
 ]

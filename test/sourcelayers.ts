@@ -17,6 +17,7 @@ export const layers: readonly string[] = [
   'compiler',
   'checker',
   'trace',
+  'view',
   'piscina',
   'workerpool',
   'vitest',

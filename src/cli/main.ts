@@ -11,6 +11,7 @@ import { runCommand } from './run.ts'
 import { selftest } from './selftest.ts'
 import { topCommand } from './top/top.ts'
 import { traceCommand } from './trace.ts'
+import { viewCommand } from './view.ts'
 
 const { version } = createRequire(import.meta.url)('../../package.json') as { version: string }
 
@@ -37,6 +38,7 @@ heddle.addCommand(checkCommand())
 heddle.addCommand(compileCommand())
 heddle.addCommand(benchCommand())
 heddle.addCommand(topCommand())
+heddle.addCommand(viewCommand())
 heddle.addCommand(traceCommand())
 heddle.addCommand(completionCommand())
 

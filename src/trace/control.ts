@@ -4,6 +4,7 @@ import { requestKill } from '../kernel/join/cancel.ts'
 import { Job, KILL_CALLED } from '../kernel/spawn/job.ts'
 import { priorityOf, type TaskPriority } from '../kernel/boot/options.ts'
 import type { KernelView } from '../kernel/boot/view.ts'
+import { KernelFeed, type TaskChanges } from './feed.ts'
 import { type Metrics, readMetrics } from './metrics.ts'
 import { type KernelSnapshot, takeSnapshot } from './snapshot.ts'
 
@@ -16,6 +17,8 @@ export type ControlRequest =
   | { readonly op: 'hello' }
   | { readonly op: 'snapshot' }
   | { readonly op: 'metrics' }
+  /** What is new since the last such request on this connection. */
+  | { readonly op: 'events' | 'changes' }
   | { readonly op: 'stop' | 'continue' | 'kill'; readonly task: number }
   | { readonly op: 'priority'; readonly task: number; readonly priority: TaskPriority }
 
@@ -29,19 +32,54 @@ export type ControlReply =
   | { readonly ok: true; readonly hello: Hello }
   | { readonly ok: true; readonly snapshot: KernelSnapshot }
   | { readonly ok: true; readonly metrics: Metrics }
+  | {
+      readonly ok: true
+      readonly events: { readonly now: number; readonly lost: number; readonly base64: string }
+    }
+  | { readonly ok: true; readonly changes: TaskChanges }
   | { readonly ok: true; readonly done: boolean }
   | { readonly ok: false; readonly error: string }
 
+/** One connection: what it has been sent so far. */
+export class ControlSession {
+  private readonly view: KernelView
+  private opened: KernelFeed | null = null
+
+  constructor(view: KernelView) {
+    this.view = view
+  }
+
+  /** Recording begins with the first request for it. */
+  get feed(): KernelFeed {
+    return (this.opened ??= new KernelFeed(this.view))
+  }
+
+  close(): void {
+    this.opened?.close()
+    this.opened = null
+  }
+}
+
 /** Answers one request. Never throws: an error is the reply. */
-export function answer(view: KernelView, hello: Hello, request: unknown): ControlReply {
+export function answer(
+  view: KernelView,
+  hello: Hello,
+  request: unknown,
+  session: ControlSession = new ControlSession(view),
+): ControlReply {
   try {
-    return perform(view, hello, request as ControlRequest)
+    return perform(view, hello, request as ControlRequest, session)
   } catch (error) {
     return { ok: false, error: error instanceof Error ? error.message : String(error) }
   }
 }
 
-function perform(view: KernelView, hello: Hello, request: ControlRequest): ControlReply {
+function perform(
+  view: KernelView,
+  hello: Hello,
+  request: ControlRequest,
+  session: ControlSession,
+): ControlReply {
   switch (request?.op) {
     case 'hello':
       return { ok: true, hello }
@@ -49,6 +87,12 @@ function perform(view: KernelView, hello: Hello, request: ControlRequest): Contr
       return { ok: true, snapshot: takeSnapshot(view) }
     case 'metrics':
       return { ok: true, metrics: readMetrics(view.s) }
+    case 'events': {
+      const { now, lost, bytes } = session.feed.events()
+      return { ok: true, events: { now, lost, base64: base64Of(bytes) } }
+    }
+    case 'changes':
+      return { ok: true, changes: session.feed.tasks() }
     case 'stop':
       return { ok: true, done: withTask(view, request.task, task => schedulerStop(view.s, task)) }
     case 'continue':
@@ -64,6 +108,14 @@ function perform(view: KernelView, hello: Hello, request: ControlRequest): Contr
     default:
       return { ok: false, error: `op: ${JSON.stringify((request as { op?: unknown })?.op)} is not a request` }
   }
+}
+
+function base64Of(bytes: Uint8Array): string {
+  let text = ''
+  for (let at = 0; at < bytes.length; at += 0x2000) {
+    text += String.fromCharCode(...bytes.subarray(at, at + 0x2000))
+  }
+  return btoa(text)
 }
 
 /** The job with this number, or 0 if it has been freed. */

@@ -3,7 +3,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { basename, join } from 'node:path'
 import type { KernelView } from '../kernel/boot/view.ts'
-import { answer, type ControlReply, type ControlRequest, type Hello } from './control.ts'
+import { answer, ControlSession, type ControlReply, type ControlRequest, type Hello } from './control.ts'
 
 /**
  * The socket of a running kernel, one for each process and kernel, in a folder that only its user can enter.
@@ -40,7 +40,11 @@ export function listenForControl(view: KernelView): () => void {
     program: basename(process.argv[1] ?? process.execPath),
     cpus: view.s.cpus,
   }
-  const server = createServer(socket => serve(socket, request => answer(view, hello, request)))
+  const server = createServer(socket => {
+    const session = new ControlSession(view)
+    socket.once('close', () => session.close())
+    serve(socket, request => answer(view, hello, request, session))
+  })
   const remove = (): void => rmSync(path, { force: true })
   server.on('error', () => server.close())
   try {

@@ -12,6 +12,7 @@ import { viewOf, watch } from '../kernel/boot/hooks.ts'
 import type { Kernel } from '../kernel/boot/kernel.ts'
 import { Collector } from './collector.ts'
 import { type Metrics, readMetrics } from './metrics.ts'
+import { leaveToViewers, onlyViewersRecord, takeOverRecording } from './sharedrecording.ts'
 import { type KernelSnapshot, takeSnapshot } from './snapshot.ts'
 import { Timeline } from './timeline.ts'
 import type { TrackSink } from './tracks.ts'
@@ -47,8 +48,12 @@ export class Recording {
         'record(kernel): the kernel was booted with `events: 0` and has no event rings; boot it without that option',
       )
     const { i32 } = view
-    if (isRecording(i32, events))
-      throw new Error('record(kernel): the kernel has a recording already; stop that one first')
+    if (isRecording(i32, events)) {
+      if (!onlyViewersRecord(view))
+        throw new Error('record(kernel): the kernel has a recording already; stop that one first')
+      stopRecording(i32, events)
+      takeOverRecording(view)
+    }
     this.view = view
     const names = taskNames(view)
     this.timeline = new Timeline(sink, { cpus: view.s.cpus, nameOf: slot => names.get(slot) })
@@ -77,6 +82,7 @@ export class Recording {
     this.collector.drain(this.timeline)
     // Running tasks have run until now, also without an event since they began.
     this.timeline.close(this.view.s.now())
+    leaveToViewers(this.view)
   }
 }
 
@@ -140,6 +146,7 @@ export class FlightRecorder {
     if (events === null)
       throw new Error('FlightRecorder: the kernel was booted with `events: 0`; boot it without that option')
     if (!isRecording(this.view.i32, events)) startRecording(this.view.i32, events, OVERWRITE_OLDEST)
+    else takeOverRecording(this.view)
   }
 
   /** Writes the events in the rings; recording continues. Returns how many older events were overwritten. */
@@ -157,6 +164,7 @@ export class FlightRecorder {
   stop(): void {
     for (const unwatch of this.watches.splice(0)) unwatch()
     stopRecording(this.view.i32, this.view.plan.scheduler.events!)
+    leaveToViewers(this.view)
   }
 }
 

@@ -1,9 +1,10 @@
 /** `heddle top`: shows a running kernel in the terminal. */
 import { Command } from 'commander'
 import type { ControlReply, ControlRequest } from '../../trace/control.ts'
-import { ControlClient, runningKernels } from '../../trace/node-control.ts'
+import { ControlClient } from '../../trace/node-control.ts'
 import type { KernelSnapshot } from '../../trace/snapshot.ts'
-import { CommandError, EXIT_USAGE, guarded } from '../failure.ts'
+import { CommandError, guarded } from '../failure.ts'
+import { findKernel } from '../findkernel.ts'
 import { milliseconds } from '../numbers.ts'
 import { terminalOf } from '../terminal.ts'
 import { keysOf, press } from './keys.ts'
@@ -29,39 +30,11 @@ export function topCommand(): Command {
     .addHelpText('after', '\nExamples:\n  heddle top\n  heddle top 4711\n  heddle top --json | jq .tasks')
     .action(async (pid: string | undefined, flags: TopFlags) =>
       guarded('top', flags, async () => {
-        const code = await top(findKernel(pid), flags)
+        const code = await top(findKernel('top', pid), flags)
         // Ctrl-C is the usual way to close the display.
         process.exitCode = code === EXIT_INTERRUPTED ? 0 : code
       }),
     )
-}
-
-function findKernel(pid: string | undefined): string {
-  if (pid !== undefined && !/^[0-9]+$/.test(pid)) {
-    throw new CommandError(`${pid} is no process id`, {
-      exitCode: EXIT_USAGE,
-      hint: 'give a number, as ps prints it',
-    })
-  }
-  const kernels = runningKernels()
-  const programs = [...new Set(kernels.map(kernel => kernel.pid))]
-  if (pid === undefined && programs.length > 1) {
-    throw new CommandError(`${programs.length} programs of yours run a heddle kernel`, {
-      exitCode: EXIT_USAGE,
-      hint: `name one: heddle top ${programs.join(', or heddle top ')}`,
-    })
-  }
-  const found = pid === undefined ? kernels.at(-1) : kernels.findLast(kernel => kernel.pid === Number(pid))
-  if (found !== undefined) return found.path
-  if (pid === undefined) {
-    throw new CommandError('no program of yours runs a heddle kernel', {
-      hint: 'start one, as in heddle run program.ts, and try again',
-    })
-  }
-  const others = kernels.map(kernel => kernel.pid).join(', ')
-  throw new CommandError(`process ${pid} runs no heddle kernel`, {
-    hint: others === '' ? 'no other process of yours does either' : `these do: ${others}`,
-  })
 }
 
 /** Watches the kernel at a socket. Returns the exit code: `EXIT_INTERRUPTED` after Ctrl-C. */

@@ -1,0 +1,62 @@
+/**
+ * The style of the view. The colours are those of Okabe and Ito, which people with any colour vision can tell
+ * apart; each state also has its own height or pattern in the lanes.
+ */
+const css = `
+:host { all: initial; display: block; height: 100%; color-scheme: light dark; }
+.view {
+  --bg: #ffffff; --raised: #f5f6f8; --line: #d9dce1; --text: #1c1f24; --dim: #5c6370; --accent: #0072b2;
+  --running: #0072b2; --runnable: #e69f00; --preempted: #d55e00; --sleeping: #c9cdd4; --locked: #cc79a7;
+  --stopped: #6b7280; --moved: #009e73; --bad: #d55e00; --good: #009e73;
+  font: 13px/1.45 system-ui, sans-serif; color: var(--text); background: var(--bg);
+  height: 100%; min-height: 20em; overflow: hidden;
+}
+@media (prefers-color-scheme: dark) {
+  .view {
+    --bg: #14171c; --raised: #1d2128; --line: #333944; --text: #e6e8ec; --dim: #9aa2b0; --accent: #56b4e9;
+    --running: #56b4e9; --runnable: #e69f00; --preempted: #f0803c; --sleeping: #3c434f; --locked: #e39cc5;
+    --stopped: #8b94a3; --moved: #2fc79c; --bad: #f0803c; --good: #2fc79c;
+  }
+}
+.app { display: flex; flex-direction: column; height: 100%; }
+header {
+  display: flex; flex-wrap: wrap; align-items: center; gap: 4px 16px; padding: 0 12px; min-height: 40px;
+  border-bottom: 1px solid var(--line); background: var(--raised);
+}
+h1 { font-size: 15px; margin: 0; letter-spacing: .02em; }
+h2 { font-size: 15px; margin: 0 0 8px; }
+h3 { font-size: 13px; margin: 0 0 6px; }
+button, input, select { font: inherit; color: inherit; }
+button {
+  background: var(--bg); border: 1px solid var(--line); border-radius: 5px; padding: 3px 9px; cursor: pointer;
+}
+button:hover:not(:disabled) { border-color: var(--dim); }
+button:disabled { opacity: .5; cursor: default; }
+button.danger { border-color: var(--bad); color: var(--bad); }
+input, select { background: var(--bg); border: 1px solid var(--line); border-radius: 5px; padding: 3px 7px; }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 1px; }
+nav { display: flex; align-self: stretch; gap: 2px; }
+nav button { background: none; border: 0; border-bottom: 2px solid transparent; border-radius: 0; padding: 0 10px; }
+nav button[aria-selected=true] { border-bottom-color: var(--accent); color: var(--accent); }
+.status { margin: 0 0 0 auto; color: var(--dim); }
+.status strong { color: var(--text); font-weight: 600; }
+.mark { border: 1px solid var(--line); border-radius: 9px; padding: 0 8px; margin-left: 4px; }
+.live .mark { color: var(--good); border-color: var(--good); }
+.ended .mark { color: var(--bad); border-color: var(--bad); }
+main { flex: 1; min-height: 0; display: flex; flex-direction: column; }
+.empty { margin: 12vh auto; max-width: 34em; padding: 0 16px; text-align: center; color: var(--dim); }
+.empty h2 { color: var(--text); }
+code, pre { font: 12px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
+code { background: var(--raised); border: 1px solid var(--line); border-radius: 4px; padding: 1px 5px; }
+@media (prefers-reduced-motion: reduce) { * { scroll-behavior: auto !important; transition: none !important; } }
+`
+
+let made: CSSStyleSheet | undefined
+
+export function sheet(): CSSStyleSheet {
+  if (made === undefined) {
+    made = new CSSStyleSheet()
+    made.replaceSync(css)
+  }
+  return made
+}
