@@ -5,6 +5,8 @@ import type { KernelThread } from '../arena/sync/thread.ts'
 import { openObjectChannel } from './objectchannel.ts'
 import { PayloadDecoder } from './decode.ts'
 import { PayloadEncoder } from './encode.ts'
+import { ImageDecoder, type ImageModule } from './imagedecode.ts'
+import { ImageEncoder } from './imageencode.ts'
 import { PUBLISHED_COUNT_AT, STRUCTURE_WORDS_AT } from './format.ts'
 import { immediateOf, immediateOfList, readImmediate } from './immediate.ts'
 import { PublishedObjects } from './publishedobjects.ts'
@@ -27,6 +29,7 @@ export class PayloadCodec {
   private encoder: PayloadEncoder
   private spare: PayloadEncoder | null = null
   private readonly decoder: PayloadDecoder
+  private imageDecoder: ImageDecoder | null = null
 
   /** `region`: the result of `reservePublished`. */
   constructor(heap: PayloadHeap, thread: KernelThread, region: Region) {
@@ -71,6 +74,34 @@ export class PayloadCodec {
       if (!(refusal instanceof UntravelableError)) throw refusal
       return this.encode(failureInWords(thrown, refusal), 'error')
     }
+  }
+
+  /**
+   * As `encode`, for the state of a task: the value may contain code by name, closures, class instances and
+   * objects of registered kinds (imagekinds.ts). Always a block.
+   */
+  encodeImage(value: unknown, root: string): number {
+    const encoder = new ImageEncoder(this.published, false)
+    encoder.start(root)
+    encoder.image(value)
+    const words = encoder.finish()
+    const pointer = this.heap.allocate(this.thread, words * 4)
+    encoder.writer.copyTo(this.arena.i32, this.arena.u8, pointer)
+    return pointer
+  }
+
+  /** The value of `encodeImage`. Throws if its code is missing or has changed. Does not free the block. */
+  decodeImage(word: number): unknown {
+    return this.images.decode(word)
+  }
+
+  /** The modules that an image names: they must be loaded before `decodeImage`. */
+  modulesOfImage(word: number): readonly ImageModule[] {
+    return this.images.modulesOf(word)
+  }
+
+  private get images(): ImageDecoder {
+    return (this.imageDecoder ??= new ImageDecoder(this.arena.buffer, this.published, false))
   }
 
   /** Returns the value of a payload word. Does not free the block, so it may be called again. */

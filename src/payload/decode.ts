@@ -14,17 +14,21 @@ const halves = new Int32Array(doubles.buffer)
 
 /** Reads the value of a block in the payload heap. It copies: no part of the result refers to the arena. */
 export class PayloadDecoder {
-  private readonly i32: Int32Array
+  protected readonly i32: Int32Array
   private readonly u8: Uint8Array
-  private readonly buffer: SharedArrayBuffer
+  private readonly buffer: ArrayBufferLike
   private readonly text: TextBytes
   private readonly objectSource: ObjectSource
-  private at = 0
-  private pointer = 0
-  private objects: unknown[] = []
+  protected at = 0
+  protected pointer = 0
+  /** The end of the structure. */
+  protected end = 0
+  protected objects: unknown[] = []
+  /** The object to fill with the next value, which was allocated before; null: it is new. */
+  protected into: object | null = null
   private shapes: (readonly string[])[] = []
 
-  constructor(buffer: SharedArrayBuffer, borrower: ObjectSource) {
+  constructor(buffer: ArrayBufferLike, borrower: ObjectSource) {
     this.buffer = buffer
     this.i32 = new Int32Array(buffer)
     this.u8 = new Uint8Array(buffer)
@@ -34,22 +38,25 @@ export class PayloadDecoder {
 
   decode(pointer: number): unknown {
     // Creating an object of a registered class may decode another payload: the outer state is saved here.
-    const { at, pointer: outer, objects, shapes } = this
+    const { at, pointer: outer, objects, shapes, end: outerEnd } = this
     const nested = outer !== 0
     if (nested) {
       this.objects = []
       this.shapes = []
     }
+    const end = pointer + this.i32[pointer + format.STRUCTURE_WORDS_AT]
     this.pointer = pointer
+    this.end = end
     this.at = pointer + format.HEADER_WORDS
     try {
       const value = this.value()
-      const end = pointer + this.i32[pointer + format.STRUCTURE_WORDS_AT]
       const published = this.i32[pointer + format.PUBLISHED_COUNT_AT]
       assert(this.at === end - published, 'the decoder reads a payload to its end')
       return value
     } finally {
       this.pointer = outer
+      this.end = outerEnd
+      this.into = null
       if (nested) {
         this.at = at
         this.objects = objects
@@ -61,7 +68,7 @@ export class PayloadDecoder {
     }
   }
 
-  private value(): unknown {
+  protected value(): unknown {
     const word = this.i32[this.at++]
     if ((word & 1) !== 0) return word >> 1
     let argument = word >>> format.ARGUMENT_SHIFT
@@ -142,18 +149,28 @@ export class PayloadDecoder {
       case format.TRAVELLING:
         return this.travelling()
       default:
-        throw new Error(
-          `word ${word} at ${this.at - 1} starts no value: the payload is damaged; report this as a defect of heddle`,
-        )
+        return this.other((word >>> 1) & format.TAG_MASK, argument)
     }
   }
 
-  private remember<T>(value: T): T {
+  /** A value whose tag occurs only in images. */
+  protected other(tag: number, _argument: number): unknown {
+    throw new Error(
+      `tag ${tag} at ${this.at - 1} starts no value: the payload is damaged; report this as a defect of heddle`,
+    )
+  }
+
+  /** A count of words that follow. An image, which may come from anywhere, checks it. */
+  protected count(count: number): number {
+    return count
+  }
+
+  protected remember<T>(value: T): T {
     this.objects.push(value)
     return value
   }
 
-  private reference(number: number): unknown {
+  protected reference(number: number): unknown {
     const value = this.objects[number]
     if (value === undefined) {
       throw new TypeError(
@@ -163,39 +180,44 @@ export class PayloadDecoder {
     return value
   }
 
-  private double(): number {
+  protected double(): number {
     halves[0] = this.i32[this.at++]
     halves[1] = this.i32[this.at++]
     return doubles[0]
   }
 
   private latin1(length: number): string {
+    this.count((length + 3) >>> 2)
     const text = this.text.readLatin1(this.at * 4, length)
     this.at += (length + 3) >>> 2
     return text
   }
 
   private utf16(length: number): string {
+    this.count((length + 1) >>> 1)
     const text = this.text.readUtf16(this.at * 4, length)
     this.at += (length + 1) >>> 1
     return text
   }
 
-  private keys(count: number): readonly string[] {
-    const keys = new Array<string>(count)
+  protected keys(count: number): readonly string[] {
+    const keys = new Array<string>(this.count(count))
     for (let index = 0; index < count; index++) keys[index] = this.value() as string
     return keys
   }
 
-  private isAbsent(): boolean {
+  protected isAbsent(): boolean {
     if (this.i32[this.at] !== format.ABSENT << 1) return false
     this.at++
     return true
   }
 
   private object(keys: readonly string[]): Record<string, unknown> {
-    const object: Record<string, unknown> = {}
-    this.objects.push(object)
+    let object = this.into as Record<string, unknown> | null
+    if (object === null) {
+      object = {}
+      this.objects.push(object)
+    } else this.into = null
     for (let index = 0; index < keys.length; index++) {
       if (this.isAbsent()) continue
       const key = keys[index]
@@ -209,31 +231,32 @@ export class PayloadDecoder {
   private array(tag: number, argument: number): unknown[] {
     switch (tag) {
       case format.ARRAY_INT32: {
-        const array = new Array<number>(argument)
+        const array = this.newArray(this.count(argument))
         const { i32, at } = this
         for (let index = 0; index < argument; index++) array[index] = i32[at + index]
         this.at = at + argument
-        return this.remember(array)
+        return array
       }
       case format.ARRAY_FLOAT64: {
         // The alignment counts from the block's start, which is on an even word.
         this.at += (this.at - this.pointer) & 1
+        this.count(argument * 2)
         const source = new Float64Array(this.buffer, this.at * 4, argument)
         this.at += argument * 2
-        const array = new Array<number>(argument)
+        const array = this.newArray(argument)
         for (let index = 0; index < argument; index++) array[index] = source[index]
-        return this.remember(array)
+        return array
       }
       case format.ARRAY_SPARSE: {
-        const array: unknown[] = []
-        this.objects.push(array)
+        const array = this.newArray(0)
         array.length = this.double()
-        const count = this.i32[this.at++]
+        const count = this.count(this.i32[this.at++])
         for (let element = 0; element < count; element++) array[this.double()] = this.value()
         return array
       }
       case format.ARRAY_NAMED: {
         const array = this.value() as unknown[]
+        this.count(argument)
         for (let property = 0; property < argument; property++) {
           const key = this.value() as string
           if (!this.isAbsent()) define(array, key, this.value())
@@ -241,8 +264,7 @@ export class PayloadDecoder {
         return array
       }
       default: {
-        const array = new Array<unknown>(argument)
-        this.objects.push(array)
+        const array = this.newArray(this.count(argument))
         for (let index = 0; index < argument; index++) {
           if (!this.isAbsent()) array[index] = this.value()
         }
@@ -251,8 +273,26 @@ export class PayloadDecoder {
     }
   }
 
+  /** The array to fill: a new one, or the one that was allocated before. */
+  private newArray(length: number): unknown[] {
+    const allocated = this.into as unknown[] | null
+    if (allocated === null) return this.remember(new Array<unknown>(length))
+    this.into = null
+    allocated.length = length
+    return allocated
+  }
+
+  /** The object that was allocated before, or `made`, which gets a number. */
+  private allocatedOr<T extends object>(made: T): T {
+    const allocated = this.into as T | null
+    if (allocated === null) return this.remember(made)
+    this.into = null
+    return allocated
+  }
+
   private map(count: number): Map<unknown, unknown> {
-    const map = this.remember(new Map<unknown, unknown>())
+    const map = this.allocatedOr(new Map<unknown, unknown>())
+    this.count(count)
     for (let entry = 0; entry < count; entry++) {
       const key = this.value()
       map.set(key, this.value())
@@ -261,13 +301,14 @@ export class PayloadDecoder {
   }
 
   private set(count: number): Set<unknown> {
-    const set = this.remember(new Set<unknown>())
+    const set = this.allocatedOr(new Set<unknown>())
+    this.count(count)
     for (let item = 0; item < count; item++) set.add(this.value())
     return set
   }
 
   private error(number: number): Error {
-    const error = this.remember(makeError(number))
+    const error = this.allocatedOr(makeError(number))
     const has = this.i32[this.at++]
     if ((has & format.ERROR_HAS_MESSAGE) !== 0) hide(error, 'message', this.value())
     if ((has & format.ERROR_HAS_STACK) !== 0) hide(error, 'stack', this.value())
@@ -297,9 +338,10 @@ export class PayloadDecoder {
     let start: number
     if (tag === format.BUFFER) {
       start = this.at * 4
+      this.count((length + 3) >>> 2)
       this.at += (length + 3) >>> 2
     } else {
-      start = (this.pointer + this.i32[this.at++]) * 4
+      start = this.far(this.i32[this.at++], length)
     }
     // A typed array that is copied from another gets its own memory, without clearing it first. A resizable
     // buffer must be created first.
@@ -310,6 +352,11 @@ export class PayloadDecoder {
     const buffer = new Buffer(length, options)
     new Uint8Array(buffer).set(this.u8.subarray(start, start + length))
     return this.remember(buffer)
+  }
+
+  /** The byte at which a large buffer starts, from its position in the block. */
+  protected far(position: number, _length: number): number {
+    return (this.pointer + position) * 4
   }
 
   private view(kind: number, isWhole: boolean): ArrayBufferView {
@@ -325,7 +372,7 @@ export class PayloadDecoder {
     return view
   }
 
-  private travelling(): object {
+  protected travelling(): object {
     const number = this.objects.push(undefined) - 1
     const name = this.value() as string
     const plain = this.value()
@@ -339,7 +386,7 @@ export class PayloadDecoder {
   }
 }
 
-function define(object: object, key: string, value: unknown): void {
+export function define(object: object, key: string, value: unknown): void {
   Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true })
 }
 
@@ -347,7 +394,7 @@ function hide(object: object, key: string, value: unknown): void {
   Object.defineProperty(object, key, { value, writable: true, enumerable: false, configurable: true })
 }
 
-function makeError(number: number): Error {
+export function makeError(number: number): Error {
   return withoutTrace(() =>
     number === format.AGGREGATE_ERROR ? new AggregateError([]) : new format.errorClasses[number](),
   )

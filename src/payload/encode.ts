@@ -32,14 +32,16 @@ const setForEach = Set.prototype.forEach
  */
 export class PayloadEncoder {
   readonly writer: PayloadWriter = new PayloadWriter()
-  private readonly lender: ObjectIds
-  private root = ''
-  private readonly steps: PathStep[] = []
-  private readonly mapKeys: unknown[] = []
-  private depth = 0
-  private readonly numbers = new ObjectNumbers()
-  private shapes: string[][] = []
-  private published: number[] = []
+  protected readonly lender: ObjectIds
+  protected root: string = ''
+  protected readonly steps: PathStep[] = []
+  protected readonly mapKeys: unknown[] = []
+  protected depth: number = 0
+  protected readonly numbers: ObjectNumbers = new ObjectNumbers()
+  protected shapes: string[][] = []
+  protected published: number[] = []
+  /** Whether a property of an error that cannot travel is left out. */
+  protected readonly omits: boolean = true
 
   constructor(lender: ObjectIds) {
     this.lender = lender
@@ -122,10 +124,14 @@ export class PayloadEncoder {
     writer.string((value < 0n ? -value : value).toString(16))
   }
 
-  private object(value: object): void {
-    if (this.reference(value)) return
+  protected object(value: object): void {
+    if (!this.reference(value)) this.slots(value, kinds.kindOf(value))
+  }
+
+  /** Writes an object of this kind that has a number already. */
+  protected slots(value: object, kind: number): void {
     const writer = this.writer
-    switch (kinds.kindOf(value)) {
+    switch (kind) {
       case kinds.PLAIN:
         this.properties(value as Record<string, unknown>)
         return
@@ -175,14 +181,14 @@ export class PayloadEncoder {
   }
 
   /** Writes a reference and returns true if the object has a number already; else numbers it. */
-  private reference(value: object): boolean {
+  protected reference(value: object): boolean {
     const number = this.numbers.number(value)
     if (number < 0) return false
     this.writer.tag(format.REFERENCE, number)
     return true
   }
 
-  private properties(value: Record<string, unknown>): void {
+  protected properties(value: Record<string, unknown>): void {
     const keys = Object.keys(value)
     const count = keys.length
     const writer = this.writer
@@ -218,7 +224,7 @@ export class PayloadEncoder {
     return -1
   }
 
-  private array(value: unknown[]): void {
+  protected array(value: unknown[]): void {
     const length = value.length
     const named = length <= NAMED_LENGTH_MAX ? namedKeys(value) : matchKeys(value)
     if (named !== null) this.writer.tag(format.ARRAY_NAMED, named.length)
@@ -295,7 +301,7 @@ export class PayloadEncoder {
     return true
   }
 
-  private map(value: Map<unknown, unknown>): void {
+  protected map(value: Map<unknown, unknown>): void {
     const entries: unknown[] = []
     mapForEach.call(value, (item, key) => void entries.push(key, item))
     this.writer.tag(format.MAP, entries.length >>> 1)
@@ -311,7 +317,7 @@ export class PayloadEncoder {
     this.depth = depth
   }
 
-  private set(value: Set<unknown>): void {
+  protected set(value: Set<unknown>): void {
     const items: unknown[] = []
     setForEach.call(value, item => void items.push(item))
     this.writer.tag(format.SET, items.length)
@@ -324,7 +330,7 @@ export class PayloadEncoder {
     this.depth = depth
   }
 
-  private error(error: Error): void {
+  protected error(error: Error): void {
     const writer = this.writer
     const number = errorNumber(error)
     const message = descriptorValue(error, 'message')
@@ -357,10 +363,10 @@ export class PayloadEncoder {
    * Writes the other properties of an error (`code`, `path`, its own `name`). One that cannot travel is left
    * out: the error itself must arrive.
    */
-  private errorProperties(error: Error, depth: number): void {
+  protected errorProperties(error: Error, depth: number): void {
     const writer = this.writer
     const keys = Object.keys(error).filter(key => key !== 'message' && key !== 'stack' && key !== 'cause')
-    const name = ownName(error)
+    const name = this.nameOfError(error)
     if (name !== undefined && !keys.includes('name')) keys.push('name')
     for (const key of keys) {
       const mark = writer.at
@@ -374,7 +380,7 @@ export class PayloadEncoder {
       try {
         this.value(key === 'name' ? name : (error as unknown as Record<string, unknown>)[key])
       } catch (refusal) {
-        if (!(refusal instanceof UntravelableError)) throw refusal
+        if (!this.omits || !(refusal instanceof UntravelableError)) throw refusal
         writer.rollback(mark, farMark)
         this.numbers.forget(numbersMark)
         this.published.length = publishedMark
@@ -382,6 +388,11 @@ export class PayloadEncoder {
       }
     }
     writer.tag(format.ABSENT, 0)
+  }
+
+  /** The name that an error has as a property of its own when it arrives. */
+  protected nameOfError(error: Error): string | undefined {
+    return ownName(error)
   }
 
   private domException(error: DOMException): void {
@@ -420,13 +431,13 @@ export class PayloadEncoder {
     this.writer.buffer(new Uint8Array(buffer, 0, buffer.byteLength))
   }
 
-  private lend(value: object): void {
+  protected lend(value: object): void {
     const id = this.lender.idOf(value)
     this.published.push(id)
     this.writer.tag(format.PUBLISHED, id)
   }
 
-  private travelling(value: object): void {
+  protected travelling(value: object): void {
     const travelling = travellingOf(Object.getPrototypeOf(value) as object | null)
     if (travelling === undefined) return this.refuse(value)
     this.writer.tag(format.TRAVELLING, 0)
@@ -434,8 +445,13 @@ export class PayloadEncoder {
     this.value(travelling.toPlain(value))
   }
 
-  private refuse(value: unknown, what: string = describe(value)): never {
-    const path = formatPath(this.root, this.steps.slice(0, this.depth), this.mapKeys)
+  /** The path to the current value. */
+  protected path(): string {
+    return formatPath(this.root, this.steps.slice(0, this.depth), this.mapKeys)
+  }
+
+  protected refuse(value: unknown, what: string = describe(value)): never {
+    const path = this.path()
     const advice =
       typeof value === 'function'
         ? 'export it from a module and let the task import that module'

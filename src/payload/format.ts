@@ -96,6 +96,62 @@ export const PUBLISHED = 31
 /** The registered name as a string; then the plain value of `toPlain`. */
 export const TRAVELLING = 32
 
+/*
+ * The tags below occur only in an image: the value of `encodeImage`, which may contain code by name. An image
+ * is IMAGE, then the position of its module table, in words from the start; then the value; then, for each
+ * deferred object in order, its content; then the module table: a count, and the key and URL of each.
+ *
+ * A name of code is one word, the number of the name. A new number is followed by the number of the module,
+ * the key and the hash.
+ */
+export const IMAGE = 33
+/** A function, a class or a built-in object, found by its name of code. */
+export const NAMED = 34
+/**
+ * A closure. The count of captured values, times two, plus 1 if it has properties of its own (deferred); then
+ * its name of code and the values.
+ */
+export const CLOSURE = 35
+/** Part count; then the number of the kind, for a new number its name; then the parts. */
+export const KIND = 36
+/** The name of code of the class; then its properties, as an object. */
+export const INSTANCE = 37
+/** Property count; then for each its key, its flags, and the value, or the getter and the setter. */
+export const OBJECT_EXACT = 38
+export const OBJECT_WITHOUT_PROTOTYPE = 39
+/**
+ * Wraps an object. Bit 0: the name of code of its class comes first; bit 1: OBJECT_EXACT follows; bits 2 and
+ * 3: it is not extensible (1), sealed (2) or frozen (3).
+ */
+export const EXTRA = 40
+/** What to allocate (below), and for DEFERRED_INSTANCE and DEFERRED_KIND its class or kind. */
+export const DEFERRED = 41
+/** The name of a well-known symbol, or the key of a registered one (argument 1). */
+export const SYMBOL = 42
+/** The elements of an `arguments` object. */
+export const ARGUMENTS = 43
+/** Wraps REGEXP: its `lastIndex`. */
+export const REGEXP_AT = 44
+
+export const DEFERRED_OBJECT = 0
+export const DEFERRED_ARRAY = 1
+export const DEFERRED_MAP = 2
+export const DEFERRED_SET = 3
+export const DEFERRED_WITHOUT_PROTOTYPE = 4
+export const DEFERRED_INSTANCE = 5
+export const DEFERRED_KIND = 6
+/** And all numbers above: an error, whose class is the number minus this. */
+export const DEFERRED_ERROR = 8
+
+export const EXTRA_PROTOTYPE = 1
+export const EXTRA_PROPERTIES = 2
+export const EXTRA_INTEGRITY_SHIFT = 2
+
+export const PROPERTY_WRITABLE = 1
+export const PROPERTY_ENUMERABLE = 2
+export const PROPERTY_CONFIGURABLE = 4
+export const PROPERTY_ACCESSOR = 8
+
 /** Kinds of an immediate word. */
 export const IMMEDIATE_BITS = 3
 export const IMMEDIATE_CONSTANT = 0

@@ -40,7 +40,8 @@ const identifier = /^[A-Za-z_$][\w$]*$/
 export function formatPath(root: string, steps: readonly PathStep[], mapKeys: readonly unknown[]): string {
   let path = root
   for (const [depth, step] of steps.entries()) {
-    if (typeof step === 'string') path += identifier.test(step) ? `.${step}` : `[${JSON.stringify(step)}]`
+    if (typeof step === 'string' && identifier.test(step)) path += path === '' ? step : `.${step}`
+    else if (typeof step === 'string') path += `[${JSON.stringify(step)}]`
     else if (step >= 0) path += `[${step}]`
     else path += formatEntry(-1 - step, mapKeys[depth])
   }

@@ -11,7 +11,7 @@ import {
   swapFaceUser,
   unrunError,
 } from './faces.ts'
-import { enter, FrameChain, frames, rest } from './frames.ts'
+import { enter, FrameChain, frames, type Reenter, rest, type SavedFrame } from './frames.ts'
 import { adopt, advance, type Chain, isGenerator, resumable, THREW } from './generators.ts'
 import { PREEMPTED, SUSPENDED } from './stops.ts'
 
@@ -219,6 +219,28 @@ export function coroutineOf<T>(
   if (typeof fn !== 'function') throw new TypeError('a coroutine needs a function')
   return new FunctionCoroutine<T>(fn, args, self)
 }
+
+/** The innermost frame of a coroutine that has stopped, if it consists of saved frames; else null. */
+export function framesIn(coroutine: Coroutine): SavedFrame | null {
+  if (!(coroutine instanceof FunctionCoroutine) || coroutine.frames !== UNWOUND) return null
+  return (coroutine.root as FrameChain).top
+}
+
+/** A coroutine that has stopped with these frames, the innermost first. */
+export function continued(
+  saved: readonly { reenter: Reenter; place: number; self: unknown; values: unknown[] }[],
+  isSuspended: boolean,
+): Coroutine {
+  const made = new FunctionCoroutine(neverCalled, [], undefined)
+  made.kind = COMPILED
+  made.state = isSuspended ? 'suspended' : 'preempted'
+  made.root = FrameChain.of(saved)
+  made.frames = UNWOUND
+  made.value = undefined
+  return made
+}
+
+function neverCalled(): void {}
 
 function call(fn: (...args: any[]) => unknown, args: unknown[], self: unknown): unknown {
   const found = twinOf(fn)

@@ -182,6 +182,11 @@ function resumeGenerator(this: GeneratorChain): unknown {
   return undefined
 }
 
+/** Whether a frame is a generator, or a blocking call, inside functions that unwind. */
+export function resumesGenerator(reenter: Reenter | null): boolean {
+  return reenter === resumeGenerator
+}
+
 /** Calls a function that can unwind. Afterwards `frames.u` says whether it has. */
 export function enter(fn: (...args: any[]) => unknown, self: unknown, args: readonly unknown[]): unknown {
   frames.ok = 1
@@ -222,6 +227,16 @@ export class FrameChain {
   top: Frame | null = null
   depth = 0
   value: unknown = undefined
+
+  /** The frames of a coroutine that stopped elsewhere, the innermost first. */
+  static of(frames: readonly Pick<Frame, 'self' | 'place' | 'values' | 'reenter'>[]): FrameChain {
+    const chain = new FrameChain()
+    chain.depth = frames.length
+    for (const { self, place, values, reenter } of frames.toReversed()) {
+      chain.top = { self, place, values, reenter, below: chain.top, trace: null, traced_below: 0 }
+    }
+    return chain
+  }
 
   /** Takes the frames that have just been saved, and ends the unwinding. Returns its reason. */
   took(): number {

@@ -1,0 +1,305 @@
+/**
+ * The code that can move: functions, classes and closures of modules that are compiled with 'use task
+ * movable', found by name. A module registers its own when it is loaded. docs/moving.md describes the names.
+ *
+ *   entry           found by                          used for
+ *   --------------  --------------------------------  ---------------------------------------------------
+ *   second form     module, key, hash                 a frame: its places and values have this meaning
+ *   function, class module, key                       a value that a task holds
+ *   maker           module, key, hash                 a closure: its captured values have this meaning
+ *
+ * A program may load a module twice, in two versions. Of several modules with one key, the one with the right
+ * hash is used.
+ */
+import { type CodeName, type ImageCode, setImageCode } from '../../payload/imagekinds.ts'
+import type { Reenter } from './frames.ts'
+
+/** One entry of a movable module. */
+export interface MovableFunction {
+  /** The path of names inside the module: `total`, `Parser.prototype.next`, `total.compare`. */
+  readonly key: string
+  /** The hash of the compiled body. */
+  readonly hash: string
+  /** The second form; null or missing: the function is never a frame. */
+  readonly reenter?: Reenter | null
+  /** The names of the saved values, in their order. Only for messages. */
+  readonly slots?: readonly string[]
+  /** The function or class itself, if the module holds it. Called when it is first needed. */
+  readonly value?: (() => unknown) | null
+  /** Makes the closure again from its captured values. */
+  readonly make?: ((...captured: any[]) => object) | null
+}
+
+interface Entry extends CodeName {
+  readonly fn: MovableFunction
+}
+
+interface Module {
+  readonly key: string
+  readonly url: string
+  readonly entries: Map<string, Entry>
+  readonly variables: (() => readonly (readonly [name: string, value: unknown])[])[]
+}
+
+/** By key; the module that was loaded last comes first. */
+const modules = new Map<string, Module[]>()
+
+/** Names by second form. */
+const names = new Map<Reenter, Entry>()
+/** Names by function, class or prototype. Filled from `pending` on demand: constants are set late. */
+const values = new WeakMap<object, Entry>()
+const classes = new WeakMap<object, Entry>()
+let pending: Entry[] = []
+
+/**
+ * Registers functions of a module. `module` is the same wherever the module runs; `url` is where this copy
+ * was loaded from. A module may call it several times.
+ */
+export function registerMovable(module: string, url: string, functions: readonly MovableFunction[]): void {
+  const found = moduleOf(module, url)
+  for (const fn of functions) {
+    const entry: Entry = { module, url, key: fn.key, hash: fn.hash, fn }
+    found.entries.set(fn.key, entry)
+    if (fn.reenter) names.set(fn.reenter, entry)
+    if (fn.value) pending.push(entry)
+  }
+}
+
+function moduleOf(key: string, url: string): Module {
+  let list = modules.get(key)
+  if (list === undefined) modules.set(key, (list = []))
+  let found = list.find(other => other.url === url)
+  if (found === undefined) {
+    found = { key, url, entries: new Map(), variables: [] }
+    list.unshift(found)
+  }
+  return found
+}
+
+/** Registers the variables of a module that its functions use: `heldByModule` searches them. */
+export function registerVariables(
+  module: string,
+  url: string,
+  variables: () => readonly (readonly [name: string, value: unknown])[],
+): void {
+  moduleOf(module, url).variables.push(variables)
+}
+
+/** The names of functions and classes whose values are set by now. */
+function resolvePending(): void {
+  if (pending.length === 0) return
+  const late: Entry[] = []
+  for (const entry of pending) {
+    const value = valueOf(entry)
+    if (value === undefined) late.push(entry)
+    else {
+      if (!values.has(value)) values.set(value, entry)
+      const { prototype } = value as { prototype?: unknown }
+      if (typeof value === 'function' && typeof prototype === 'object' && prototype !== null) {
+        if (!classes.has(prototype)) classes.set(prototype, entry)
+      }
+    }
+  }
+  pending = late
+}
+
+/** Undefined while the constant that holds it is not set. */
+function valueOf({ fn }: Entry): object | undefined {
+  try {
+    const value = fn.value!()
+    return typeof value === 'function' || (typeof value === 'object' && value !== null) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The entry of a second form, or undefined. */
+export function movableOf(reenter: Reenter | null): MovableFunction | undefined {
+  return reenter === null ? undefined : names.get(reenter)?.fn
+}
+
+/** The module and key of a second form, as messages show it. */
+export function movableName(reenter: Reenter): string | undefined {
+  const entry = names.get(reenter)
+  return entry === undefined ? undefined : `${entry.module} ${entry.key}`
+}
+
+/** Whether the module with this key has been loaded here. */
+export function isMovableModule(key: string): boolean {
+  return modules.has(key)
+}
+
+// Closures: each carries the entry of its maker and its captured values in a private field, which no program
+// can observe.
+
+const Returned = function (fn: object): object {
+  return fn
+} as unknown as new (
+  fn: object,
+) => object
+
+class Stamp extends Returned {
+  #made: readonly unknown[]
+
+  /** `made`: the entry's key under its module, then the captured values. */
+  constructor(fn: object, made: readonly unknown[]) {
+    super(fn)
+    this.#made = made
+  }
+
+  static of(fn: object): readonly unknown[] | undefined {
+    return #made in fn ? fn.#made : undefined
+  }
+}
+
+/**
+ * Says how a closure was made: by the entry of this token, with these captured values. Returns the closure.
+ */
+export function stamp<F extends object>(
+  fn: F,
+  made: readonly [token: MakerToken, ...captured: unknown[]],
+): F {
+  return new Stamp(fn, made) as F
+}
+
+/** Names a maker in stamps. */
+export interface MakerToken {
+  readonly module: string
+  readonly url: string
+  readonly key: string
+}
+
+function entryOf({ module, url, key }: MakerToken): Entry | undefined {
+  return modules
+    .get(module)
+    ?.find(other => other.url === url)
+    ?.entries.get(key)
+}
+
+/** The code that an image names is not loaded here, or its body is another one. */
+export class CodeChangedError extends Error {
+  override readonly name = 'CodeChangedError'
+  readonly code = 'ERR_HEDDLE_CODE_CHANGED'
+  /** The key of the module. */
+  readonly module: string
+  /** The function: its path of names inside the module. */
+  readonly function: string
+
+  constructor(module: string, key: string, message: string) {
+    super(message)
+    this.module = module
+    this.function = key
+  }
+}
+
+/** A module that an image names has not been loaded here. */
+export class ModuleMissingError extends Error {
+  override readonly name = 'ModuleMissingError'
+  readonly code = 'ERR_HEDDLE_MODULE_MISSING'
+  /** The key of the module, and where the sender had loaded it from. */
+  readonly module: string
+  readonly url: string
+
+  constructor({ module, url }: CodeName) {
+    super(`the task needs the module ${module}, which is not loaded here; import it first (it was at ${url})`)
+    this.module = module
+    this.url = url
+  }
+}
+
+function find(name: CodeName): MovableFunction {
+  const { module, key, hash } = name
+  const list = modules.get(module)
+  if (list === undefined) throw new ModuleMissingError(name)
+  let other: Entry | undefined
+  for (const { entries } of list) {
+    const entry = entries.get(key)
+    if (entry === undefined) continue
+    if (hash === '' || entry.hash === hash) return entry.fn
+    other ??= entry
+  }
+  throw new CodeChangedError(
+    module,
+    key,
+    other === undefined
+      ? `${module}: the function ${key} is no longer in the module; restart the task, or go on with the code that made it`
+      : `${module}: the body of ${key} has changed (${hash} made the task, here it is ${other.hash}); restart the task, or go on with the code that made it`,
+  )
+}
+
+/** The name of a value: functions are found by name alone, so that a fixed function serves. */
+const valueNames = new WeakMap<Entry, CodeName>()
+
+function valueName(entry: Entry): CodeName {
+  let name = valueNames.get(entry)
+  if (name === undefined) {
+    const { module, url, key } = entry
+    valueNames.set(entry, (name = { module, url, key, hash: '' }))
+  }
+  return name
+}
+
+const found: ImageCode = {
+  nameOf(value) {
+    if (typeof value === 'function') {
+      const second = names.get(value as Reenter)
+      if (second !== undefined) return second
+    }
+    resolvePending()
+    const entry = values.get(value)
+    return entry === undefined ? undefined : valueName(entry)
+  },
+  classOf(prototype) {
+    resolvePending()
+    const entry = classes.get(prototype)
+    return entry === undefined ? undefined : valueName(entry)
+  },
+  closureOf(fn) {
+    const made = Stamp.of(fn)
+    if (made === undefined) return undefined
+    const entry = entryOf(made[0] as MakerToken)
+    return entry === undefined ? undefined : { code: entry, captured: made.slice(1) }
+  },
+  find(name) {
+    const fn = find(name)
+    if (name.hash !== '') {
+      if (fn.reenter) return fn.reenter
+    } else if (fn.value) {
+      const value = valueOf({ ...name, fn })
+      if (value !== undefined) return value
+    }
+    throw new CodeChangedError(
+      name.module,
+      name.key,
+      `${name.module}: ${name.key} is no longer a function there`,
+    )
+  },
+  prototypeOf(name) {
+    const value = found.find(name) as { prototype?: unknown }
+    const { prototype } = value
+    if (typeof prototype === 'object' && prototype !== null) return prototype
+    throw new CodeChangedError(name.module, name.key, `${name.module}: ${name.key} is no longer a class`)
+  },
+  make(name, captured) {
+    const { make } = find(name)
+    if (make) return make(...captured)
+    throw new CodeChangedError(name.module, name.key, `${name.module}: ${name.key} is no longer a closure`)
+  },
+}
+
+setImageCode(found)
+
+/**
+ * For debug mode: the variable of a movable module that holds this object, as `module variable`, or
+ * undefined. The object is copied when the task moves, and the variable keeps the original.
+ */
+export function variableHolding(object: object): string | undefined {
+  for (const list of modules.values()) {
+    for (const { key, variables } of list) {
+      for (const read of variables) {
+        for (const [name, value] of read()) if (value === object) return `${key} ${name}`
+      }
+    }
+  }
+  return undefined
+}

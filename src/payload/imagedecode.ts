@@ -1,0 +1,374 @@
+import * as format from './format.ts'
+import { define, makeError, type ObjectSource, PayloadDecoder } from './decode.ts'
+import { type CodeName, type ImageCode, imageCode, type ImageKind, imageKindByName } from './imagekinds.ts'
+import { PLATFORM } from './imageencode.ts'
+import { intrinsicByName, symbolByName } from './intrinsics.ts'
+
+/** An image that cannot be read: it was cut off, changed, or written by another version. */
+export class ImageError extends Error {
+  override readonly name = 'ImageError'
+  readonly code = 'ERR_HEDDLE_IMAGE'
+}
+
+function damaged(what: string): ImageError {
+  return new ImageError(`the image is damaged: ${what}; use another copy of it`)
+}
+
+/** A module that an image names. */
+export interface ImageModule {
+  readonly key: string
+  readonly url: string
+}
+
+/**
+ * Reads an image (imageencode.ts). It trusts no word of it: each length, position and number is checked
+ * before it is used, and code is found by name only.
+ */
+export class ImageDecoder extends PayloadDecoder {
+  private code: ImageCode | null = null
+  private codes: (CodeName | null)[] = []
+  private modules: ImageModule[] = []
+  private kinds: ImageKind[] = []
+  private deferred: { readonly object: object; readonly kind: ImageKind | null }[] = []
+  private integrity: { readonly object: object; readonly level: number }[] = []
+  private readonly isPortable: boolean
+
+  /** `isPortable`: the image may come from another process, so it cannot name objects of this one. */
+  constructor(buffer: ArrayBufferLike, source: ObjectSource, isPortable: boolean) {
+    super(buffer, source)
+    this.isPortable = isPortable
+  }
+
+  override decode(pointer: number): unknown {
+    this.checkSize(pointer)
+    return super.decode(pointer)
+  }
+
+  private checkSize(pointer: number): void {
+    const words = this.i32[pointer + format.STRUCTURE_WORDS_AT]
+    const published = this.i32[pointer + format.PUBLISHED_COUNT_AT]
+    const isWhole = words > format.HEADER_WORDS && pointer + words <= this.i32.length
+    if (!isWhole || !(published >= 0 && published < words)) throw damaged('its size is wrong')
+    if (this.isPortable && published !== 0) throw damaged('it names memory of another process')
+  }
+
+  /** The modules that the image at `pointer` names, so that they can be loaded before it is read. */
+  modulesOf(pointer: number): readonly ImageModule[] {
+    this.checkSize(pointer)
+    const { at, end } = this
+    this.end = pointer + this.i32[pointer + format.STRUCTURE_WORDS_AT]
+    this.at = pointer + format.HEADER_WORDS
+    try {
+      if (this.next() >>> 1 !== format.IMAGE) return []
+      const table = pointer + this.next()
+      return this.moduleTable(table)
+    } finally {
+      this.at = at
+      this.end = end
+    }
+  }
+
+  private moduleTable(table: number): ImageModule[] {
+    if (!(table > this.pointer && table < this.end)) throw damaged('its module table is outside of it')
+    const back = this.at
+    this.at = table
+    const modules: ImageModule[] = []
+    const count = this.count(this.next())
+    for (let module = 0; module < count; module++)
+      modules.push({ key: this.nameText(), url: this.nameText() })
+    this.tableEnd = this.at
+    this.at = back
+    return modules
+  }
+
+  private tableEnd = 0
+
+  protected override other(tag: number, argument: number): unknown {
+    switch (tag) {
+      case format.IMAGE:
+        return this.image()
+      case format.NAMED: {
+        const number = this.reserve()
+        return (this.objects[number] = this.found(this.name()))
+      }
+      case format.CLOSURE:
+        return this.closure(argument)
+      case format.KIND:
+        return this.kindObject(this.count(argument))
+      case format.INSTANCE: {
+        const name = this.name()
+        this.into = this.remember(Object.create(this.prototypeOf(name)) as object)
+        return this.value()
+      }
+      case format.OBJECT_EXACT:
+        return this.exact(this.takeInto() ?? this.remember({}), this.count(argument))
+      case format.OBJECT_WITHOUT_PROTOTYPE:
+        this.into = this.remember(Object.create(null) as object)
+        return this.value()
+      case format.EXTRA:
+        return this.extra(argument)
+      case format.DEFERRED:
+        return this.allocate(argument)
+      case format.SYMBOL: {
+        const name = this.nameText()
+        const found = symbolByName(name, argument === 1)
+        if (found === undefined) throw new ImageError(`this platform has no Symbol.${name}`)
+        return found
+      }
+      case format.ARGUMENTS: {
+        const number = this.reserve()
+        const list = this.value()
+        if (!Array.isArray(list)) throw damaged('arguments are no list')
+        return (this.objects[number] = argumentsOf(list))
+      }
+      case format.REGEXP_AT: {
+        const lastIndex = this.double()
+        const made = this.value()
+        if (!(made instanceof RegExp)) throw damaged('a position without its regular expression')
+        made.lastIndex = lastIndex
+        return made
+      }
+      default:
+        throw damaged(`tag ${tag} starts no value`)
+    }
+  }
+
+  private image(): unknown {
+    // The state of an image around this one: an object of a registered class may contain one.
+    const { codes, modules, kinds, deferred, integrity, code } = this
+    const table = this.pointer + this.next()
+    this.modules = this.moduleTable(table)
+    const end = this.tableEnd
+    this.codes = []
+    this.kinds = []
+    this.deferred = []
+    this.integrity = []
+    this.code = imageCode()
+    try {
+      const value = this.value()
+      for (let next = 0; next < this.deferred.length; next++) {
+        const { object, kind } = this.deferred[next]
+        if (kind === null) {
+          this.into = object
+          if (this.value() !== object) throw damaged('content without its object')
+        } else this.kindContent(object, kind)
+      }
+      if (this.at !== table) throw damaged('its value does not end where its module table begins')
+      for (const { object, level } of this.integrity) {
+        if (level === 3) Object.freeze(object)
+        else if (level === 2) Object.seal(object)
+        else Object.preventExtensions(object)
+      }
+      this.at = end
+      return value
+    } finally {
+      Object.assign(this, { codes, modules, kinds, deferred, integrity, code })
+    }
+  }
+
+  protected override value(): unknown {
+    if (this.at >= this.end) throw damaged('it ends in the middle of a value')
+    return super.value()
+  }
+
+  protected override reference(number: number): unknown {
+    const value = this.objects[number]
+    if (value === undefined) throw damaged('a reference to an object that does not exist')
+    return value
+  }
+
+  private next(): number {
+    if (this.at >= this.end) throw damaged('it ends in the middle of a value')
+    return this.i32[this.at++]
+  }
+
+  /** A count of values that follow: each takes a word at least. */
+  protected override count(count: number): number {
+    if (!(count >= 0 && count <= this.end - this.at)) throw damaged('a length exceeds its size')
+    return count
+  }
+
+  protected override far(position: number, length: number): number {
+    const start = super.far(position, length)
+    const isInside = start >= this.end * 4 && start + length <= this.i32.byteLength
+    if (!isInside) throw damaged('a buffer is outside of it')
+    return start
+  }
+
+  protected override travelling(): object {
+    if (this.isPortable) throw damaged('it names an object of a kernel')
+    return super.travelling()
+  }
+
+  private nameText(): string {
+    const value = this.value()
+    if (typeof value !== 'string') throw damaged('a name is no text')
+    return value
+  }
+
+  private takeInto(): object | null {
+    const { into } = this
+    this.into = null
+    return into
+  }
+
+  private reserve(): number {
+    return this.objects.push(undefined) - 1
+  }
+
+  private name(): CodeName {
+    const number = this.next()
+    if (number === this.codes.length) {
+      // The number is taken first, as the sender did.
+      this.codes.push(null)
+      const module = this.modules[this.next()]
+      if (module === undefined) throw damaged('a name without its module')
+      const name = { module: module.key, url: module.url, key: this.nameText(), hash: this.nameText() }
+      this.codes[number] = name
+      return name
+    }
+    const known = this.codes[number]
+    if (known === undefined || known === null) throw damaged('a name that does not exist')
+    return known
+  }
+
+  private found(name: CodeName): object {
+    if (name.module === PLATFORM) return platformObject(name.key)
+    return this.codeOf(name).find(name)
+  }
+
+  private codeOf(name: CodeName): ImageCode {
+    if (this.code === null)
+      throw new ImageError(`${name.module} ${name.key}: this thread has not loaded heddle's compiled code`)
+    return this.code
+  }
+
+  private prototypeOf(name: CodeName): object {
+    if (name.module !== PLATFORM) return this.codeOf(name).prototypeOf(name)
+    const { prototype } = platformObject(name.key) as { prototype?: unknown }
+    if (typeof prototype !== 'object' || prototype === null) throw damaged(`${name.key} is no class`)
+    return prototype
+  }
+
+  private closure(argument: number): object {
+    const number = this.reserve()
+    const name = this.name()
+    const count = this.count(argument >>> 1)
+    const captured: unknown[] = []
+    for (let index = 0; index < count; index++) captured.push(this.value())
+    const made = this.codeOf(name).make(name, captured)
+    this.objects[number] = made
+    if ((argument & 1) !== 0) this.deferred.push({ object: made, kind: null })
+    return made
+  }
+
+  private kind(): ImageKind {
+    const number = this.next()
+    if (number === this.kinds.length) {
+      const name = this.nameText()
+      const kind = imageKindByName(name)
+      if (kind === undefined) throw new ImageError(`an object of kind ${name} arrived, which is unknown here`)
+      this.kinds.push(kind)
+    }
+    const kind = this.kinds[number]
+    if (kind === undefined) throw damaged('a kind that does not exist')
+    return kind
+  }
+
+  private kindObject(count: number): object {
+    const kind = this.kind()
+    const object = this.takeInto() ?? this.remember(kind.create())
+    this.fill(object, kind, count)
+    return object
+  }
+
+  private kindContent(object: object, kind: ImageKind): void {
+    const word = this.next()
+    if (((word >>> 1) & format.TAG_MASK) !== format.KIND) throw damaged('content of another kind')
+    let count = word >>> format.ARGUMENT_SHIFT
+    if (count === format.ARGUMENT_LARGE) count = this.next() >>> 0
+    if (this.kind() !== kind) throw damaged('content of another kind')
+    this.fill(object, kind, this.count(count))
+  }
+
+  private fill(object: object, kind: ImageKind, count: number): void {
+    const parts: unknown[] = []
+    for (let part = 0; part < count; part++) parts.push(this.value())
+    kind.fill(object, parts)
+  }
+
+  private extra(flags: number): unknown {
+    const prototype = (flags & format.EXTRA_PROTOTYPE) === 0 ? null : this.prototypeOf(this.name())
+    const object = this.value()
+    if (typeof object !== 'object' || object === null) throw damaged('a wrapper without its object')
+    if (prototype !== null) Object.setPrototypeOf(object, prototype)
+    if ((flags & format.EXTRA_PROPERTIES) !== 0) {
+      this.into = object
+      if (this.value() !== object) throw damaged('properties without their object')
+    }
+    const level = flags >>> format.EXTRA_INTEGRITY_SHIFT
+    if (level !== 0) this.integrity.push({ object, level })
+    return object
+  }
+
+  private allocate(what: number): object {
+    let object: object
+    let kind: ImageKind | null = null
+    if (what >= format.DEFERRED_ERROR) {
+      const number = what - format.DEFERRED_ERROR
+      if (format.errorClasses[number] === undefined) throw damaged('an error of no class')
+      object = makeError(number)
+    } else if (what === format.DEFERRED_OBJECT) object = {}
+    else if (what === format.DEFERRED_ARRAY) object = []
+    else if (what === format.DEFERRED_MAP) object = new Map()
+    else if (what === format.DEFERRED_SET) object = new Set()
+    else if (what === format.DEFERRED_WITHOUT_PROTOTYPE) object = Object.create(null) as object
+    else if (what === format.DEFERRED_INSTANCE)
+      object = Object.create(this.prototypeOf(this.name())) as object
+    else if (what === format.DEFERRED_KIND) {
+      kind = this.kind()
+      object = kind.create()
+    } else throw damaged('an object of no kind')
+    this.deferred.push({ object, kind })
+    return this.remember(object)
+  }
+
+  private exact(object: object, count: number): object {
+    for (let index = 0; index < count; index++) {
+      const key = this.value()
+      if (typeof key !== 'string' && typeof key !== 'symbol') throw damaged('a property without a name')
+      const flags = this.next()
+      const enumerable = (flags & format.PROPERTY_ENUMERABLE) !== 0
+      const configurable = (flags & format.PROPERTY_CONFIGURABLE) !== 0
+      if ((flags & format.PROPERTY_ACCESSOR) === 0) {
+        const writable = (flags & format.PROPERTY_WRITABLE) !== 0
+        const value = this.value()
+        if (writable && enumerable && configurable && typeof key === 'string') define(object, key, value)
+        else Object.defineProperty(object, key, { value, writable, enumerable, configurable })
+        continue
+      }
+      const get = this.accessor()
+      const set = this.accessor()
+      Object.defineProperty(object, key, { get, set, enumerable, configurable })
+    }
+    return object
+  }
+
+  private accessor(): (() => unknown) | undefined {
+    const value = this.value()
+    if (value !== undefined && typeof value !== 'function') throw damaged('an accessor is no function')
+    return value as (() => unknown) | undefined
+  }
+}
+
+function platformObject(key: string): object {
+  const found = intrinsicByName(key)
+  if (found === undefined) throw new ImageError(`this platform has no ${key}`)
+  return found
+}
+
+function argumentsOf(list: readonly unknown[]): object {
+  return (function (..._list: unknown[]) {
+    return arguments
+  })(...list)
+}

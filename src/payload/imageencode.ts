@@ -1,0 +1,478 @@
+import * as format from './format.ts'
+import { type CodeName, type ImageCode, imageCode, type ImageKind, imageKindOf } from './imagekinds.ts'
+import { intrinsicName, symbolName } from './intrinsics.ts'
+import * as kinds from './kinds.ts'
+import { errorNumber } from './errorclass.ts'
+import { PayloadEncoder, type ObjectIds } from './encode.ts'
+import { describe, formatPath, type PathStep, UntravelableError } from './untravelable.ts'
+
+/** Deeper values are deferred: a linked list of any length fits on the stack. */
+const DEPTH_MAX = 200
+/** Longer paths are cut: the path of each deferred object is kept. */
+const PATH_MAX = 1000
+
+const getOwn = Object.getOwnPropertyDescriptor
+const getPrototype = Object.getPrototypeOf as (value: object) => object | null
+
+/** The module of the objects that the platform holds. */
+export const PLATFORM = 'platform'
+
+/** An object whose content is written after the value that contains it. */
+interface Deferred {
+  readonly object: object
+  readonly steps: readonly (PathStep | object)[]
+  readonly indices: readonly number[]
+  readonly mapKeys: readonly unknown[]
+}
+
+/**
+ * Writes an image: a value that may contain code by name, closures, class instances, and the objects of
+ * registered kinds. It copies objects exactly, with their prototypes, property flags and frozen state. It
+ * refuses what it cannot copy.
+ *
+ * A closure is made only when its captured values are known, and they may contain the closure. So the objects
+ * among them are deferred: the receiver allocates them at once and fills them later.
+ */
+export class ImageEncoder extends PayloadEncoder {
+  protected override readonly omits: boolean = false
+  private readonly isPortable: boolean
+  private code: ImageCode | null = null
+  private codes = new Map<CodeName, number>()
+  private modules = new Map<string, { number: number; url: string }>()
+  private kindNumbers = new Map<ImageKind, number>()
+  private deferred: Deferred[] = []
+  /** Where a step is an object of a registered kind, the number of its part. */
+  private indices: number[] = []
+  /** How many closures are around the value that is being written. */
+  private capturing = 0
+  private intrinsicNames = new Map<object, CodeName>()
+
+  /** `isPortable`: for another process. Shared memory and objects of the kernel are refused. */
+  constructor(lender: ObjectIds, isPortable: boolean) {
+    super(lender)
+    this.isPortable = isPortable
+  }
+
+  /** Writes the whole image, between `start` and `finish`. */
+  image(value: unknown): void {
+    const { writer } = this
+    this.code = imageCode()
+    this.capturing = 0
+    writer.tag(format.IMAGE, 0)
+    const patch = writer.at
+    writer.word(0)
+    this.value(value)
+    for (let next = 0; next < this.deferred.length; next++) this.content(this.deferred[next])
+    writer.words[patch] = writer.at
+    writer.word(this.modules.size)
+    for (const [key, { url }] of this.modules) {
+      writer.string(key)
+      writer.string(url)
+    }
+  }
+
+  override release(): void {
+    super.release()
+    this.codes = new Map()
+    this.modules = new Map()
+    this.kindNumbers = new Map()
+    this.deferred = []
+  }
+
+  override value(value: unknown): void {
+    if (typeof value === 'function') this.fn(value)
+    else if (typeof value === 'symbol') this.symbol(value)
+    else super.value(value)
+  }
+
+  private symbol(value: symbol): void {
+    const known = symbolName(value)
+    if (known === undefined) return this.refuse(value, `the symbol ${String(value.description)}`)
+    this.writer.tag(format.SYMBOL, known.isRegistered ? 1 : 0)
+    this.writer.string(known.name)
+  }
+
+  private fn(value: object): void {
+    if (this.reference(value)) return
+    const made = this.code?.closureOf(value)
+    if (made === undefined) {
+      if (!this.named(value)) this.refuseFunction(value)
+      return
+    }
+    const { writer } = this
+    const own = extraKeys(value)
+    writer.tag(format.CLOSURE, made.captured.length * 2 + (own.length > 0 ? 1 : 0))
+    this.name(made.code)
+    this.capturing++
+    const depth = this.depth++
+    for (let index = 0; index < made.captured.length; index++) {
+      this.steps[depth] = `captured[${index}]`
+      this.value(made.captured[index])
+    }
+    this.depth = depth
+    this.capturing--
+    if (own.length > 0) this.defer(value)
+  }
+
+  private refuseFunction(value: object): never {
+    const { name } = value as { name?: unknown }
+    const text = typeof name === 'string' && name !== '' ? `the function ${name}` : 'a function'
+    throw new UntravelableError(
+      this.path(),
+      text,
+      "only functions of modules that are compiled with 'use task movable' can, and closures made in them",
+    )
+  }
+
+  private named(value: object): boolean {
+    const name = this.code?.nameOf(value) ?? this.intrinsic(value)
+    if (name === undefined) return false
+    this.writer.tag(format.NAMED, 0)
+    this.name(name)
+    return true
+  }
+
+  private intrinsic(value: object): CodeName | undefined {
+    const key = intrinsicName(value)
+    if (key === undefined) return undefined
+    let name = this.intrinsicNames.get(value)
+    if (name === undefined) {
+      name = { module: PLATFORM, url: '', key, hash: '' }
+      this.intrinsicNames.set(value, name)
+    }
+    return name
+  }
+
+  private name(name: CodeName): void {
+    const { writer, codes, modules } = this
+    const known = codes.get(name)
+    if (known !== undefined) {
+      writer.word(known)
+      return
+    }
+    writer.word(codes.size)
+    codes.set(name, codes.size)
+    let module = modules.get(name.module)
+    if (module === undefined) {
+      module = { number: modules.size, url: name.url }
+      modules.set(name.module, module)
+    }
+    writer.word(module.number)
+    writer.string(name.key)
+    writer.string(name.hash)
+  }
+
+  private kind(kind: ImageKind): void {
+    const { writer, kindNumbers } = this
+    const known = kindNumbers.get(kind)
+    writer.word(known ?? kindNumbers.size)
+    if (known !== undefined) return
+    kindNumbers.set(kind, kindNumbers.size)
+    writer.string(kind.name)
+  }
+
+  protected override object(value: object): void {
+    if (this.reference(value)) return
+    if (this.capturing > 0 || this.depth - this.depthBase > DEPTH_MAX) {
+      if (this.allocation(value)) return
+    }
+    this.whole(value)
+  }
+
+  /** Writes what to allocate now, and defers the content. False: an object without content of this kind. */
+  private allocation(value: object): boolean {
+    const { writer } = this
+    const prototype = getPrototype(value)
+    const kind = imageKindOf(prototype)
+    if (kind !== undefined) {
+      writer.tag(format.DEFERRED, format.DEFERRED_KIND)
+      this.kind(kind)
+      this.defer(value)
+      return true
+    }
+    if (this.isNamed(value)) return false
+    switch (kinds.kindOf(value)) {
+      case kinds.PLAIN: {
+        if (isArguments(value)) return false
+        if (prototype === Object.prototype) writer.tag(format.DEFERRED, format.DEFERRED_OBJECT)
+        else if (prototype === null) writer.tag(format.DEFERRED, format.DEFERRED_WITHOUT_PROTOTYPE)
+        else {
+          const name = this.classOf(value, prototype)
+          writer.tag(format.DEFERRED, format.DEFERRED_INSTANCE)
+          this.name(name)
+        }
+        break
+      }
+      case kinds.ARRAY:
+        writer.tag(format.DEFERRED, format.DEFERRED_ARRAY)
+        break
+      case kinds.MAP:
+        writer.tag(format.DEFERRED, format.DEFERRED_MAP)
+        break
+      case kinds.SET:
+        writer.tag(format.DEFERRED, format.DEFERRED_SET)
+        break
+      case kinds.ERROR:
+        writer.tag(format.DEFERRED, format.DEFERRED_ERROR + errorNumber(value as Error))
+        break
+      default:
+        return false
+    }
+    this.defer(value)
+    return true
+  }
+
+  private isNamed(value: object): boolean {
+    return this.code?.nameOf(value) !== undefined || intrinsicName(value) !== undefined
+  }
+
+  private defer(object: object): void {
+    const depth = Math.min(this.depth, PATH_MAX)
+    this.deferred.push({
+      object,
+      steps: this.steps.slice(0, depth),
+      indices: this.indices.slice(0, depth),
+      mapKeys: this.mapKeys.slice(0, depth),
+    })
+  }
+
+  /** Writes the content of a deferred object. */
+  private content({ object, steps, indices, mapKeys }: Deferred): void {
+    const { length } = steps
+    for (let at = 0; at < length; at++) {
+      this.steps[at] = steps[at] as PathStep
+      this.indices[at] = indices[at]
+      this.mapKeys[at] = mapKeys[at]
+    }
+    this.depth = length
+    // The path may be long, but the stack is short here: the content counts from the start again.
+    const base = this.depthBase
+    this.depthBase = length
+    if (typeof object === 'function') this.exact(object, extraKeys(object))
+    else this.whole(object, true)
+    this.depthBase = base
+    this.depth = 0
+  }
+
+  private depthBase = 0
+
+  /** Writes an object that has a number already. `isAllocated`: the receiver has allocated it. */
+  private whole(value: object, isAllocated = false): void {
+    const { writer } = this
+    const prototype = getPrototype(value)
+    const kind = imageKindOf(prototype)
+    if (kind !== undefined) {
+      this.parts(value, kind)
+      return
+    }
+    if (!isAllocated && this.named(value)) return
+    const slot = kinds.kindOf(value)
+    this.extra(value, slot, prototype)
+    if (slot === kinds.PLAIN) {
+      if (isArguments(value)) {
+        writer.tag(format.ARGUMENTS, 0)
+        this.list(Array.from(value as ArrayLike<unknown>))
+        return
+      }
+      if (!isAllocated && prototype === null) writer.tag(format.OBJECT_WITHOUT_PROTOTYPE, 0)
+      else if (!isAllocated && prototype !== Object.prototype) {
+        writer.tag(format.INSTANCE, 0)
+        this.name(this.classOf(value, prototype as object))
+      }
+      const keys = Reflect.ownKeys(value)
+      if (isSimple(value, keys)) this.properties(value as Record<string, unknown>)
+      else this.exact(value, keys)
+      return
+    }
+    if (slot === kinds.REGEXP && (value as RegExp).lastIndex !== 0) {
+      writer.tag(format.REGEXP_AT, 0)
+      writer.double((value as RegExp).lastIndex)
+    }
+    this.slots(value, slot)
+    if (this.hasExtraProperties(value, slot)) this.exact(value, this.extraProperties(value, slot))
+  }
+
+  /** What a wrapper says about an object beyond its slots: its class, its properties, whether it is frozen. */
+  private extra(value: object, slot: number, prototype: object | null): void {
+    let flags = 0
+    let name: CodeName | undefined
+    if (slot !== kinds.PLAIN && slot !== kinds.TRAVELLING && slot !== kinds.PUBLISHED) {
+      if (prototype !== standardPrototype(value, slot)) {
+        name = this.classOf(value, prototype as object)
+        flags |= format.EXTRA_PROTOTYPE
+      }
+      if (this.hasExtraProperties(value, slot)) flags |= format.EXTRA_PROPERTIES
+    }
+    if (!Object.isExtensible(value)) {
+      const level = Object.isFrozen(value) ? 3 : Object.isSealed(value) ? 2 : 1
+      flags |= level << format.EXTRA_INTEGRITY_SHIFT
+    }
+    if (flags === 0) return
+    this.writer.tag(format.EXTRA, flags)
+    if (name !== undefined) this.name(name)
+  }
+
+  private hasExtraProperties(value: object, slot: number): boolean {
+    switch (slot) {
+      case kinds.MAP:
+      case kinds.SET:
+      case kinds.DATE:
+      case kinds.REGEXP:
+        return this.extraProperties(value, slot).length > 0
+      default:
+        return false
+    }
+  }
+
+  private extraProperties(value: object, slot: number): readonly PropertyKey[] {
+    const keys = Reflect.ownKeys(value)
+    return slot === kinds.REGEXP ? keys.filter(key => key !== 'lastIndex') : keys
+  }
+
+  private classOf(value: object, prototype: object): CodeName {
+    const name = this.code?.classOf(prototype) ?? this.platformClass(prototype)
+    if (name === undefined) return this.refuse(value, classText(value))
+    return name
+  }
+
+  private platformClass(prototype: object): CodeName | undefined {
+    const own = getOwn(prototype, 'constructor')?.value as object | undefined
+    if (own === undefined || intrinsicName(own) === undefined || intrinsicName(prototype) === undefined)
+      return undefined
+    return this.intrinsic(own)
+  }
+
+  private parts(value: object, kind: ImageKind): void {
+    const { writer } = this
+    const parts = kind.parts(value)
+    writer.tag(format.KIND, parts.length)
+    this.kind(kind)
+    const depth = this.depth++
+    for (let index = 0; index < parts.length; index++) {
+      this.steps[depth] = value as unknown as PathStep
+      this.indices[depth] = index
+      this.value(parts[index])
+    }
+    this.depth = depth
+  }
+
+  /** Writes properties with their flags, accessors and symbols. */
+  private exact(value: object, keys: readonly PropertyKey[]): void {
+    const { writer } = this
+    writer.tag(format.OBJECT_EXACT, keys.length)
+    const depth = this.depth++
+    for (const key of keys) {
+      const property = getOwn(value, key)!
+      this.steps[depth] = typeof key === 'symbol' ? `[${String(key.description)}]` : String(key)
+      this.value(key)
+      const isAccessor = property.get !== undefined || property.set !== undefined
+      writer.word(
+        (property.writable ? format.PROPERTY_WRITABLE : 0) |
+          (property.enumerable ? format.PROPERTY_ENUMERABLE : 0) |
+          (property.configurable ? format.PROPERTY_CONFIGURABLE : 0) |
+          (isAccessor ? format.PROPERTY_ACCESSOR : 0),
+      )
+      if (isAccessor) {
+        this.value(property.get)
+        this.value(property.set)
+      } else this.value(property.value)
+    }
+    this.depth = depth
+  }
+
+  protected override nameOfError(error: Error): string | undefined {
+    const own = getOwn(error, 'name')
+    return typeof own?.value === 'string' ? own.value : undefined
+  }
+
+  protected override lend(value: object): void {
+    if (this.isPortable) this.refusePortable(value, `${describe(value)} is memory of this process`)
+    super.lend(value)
+  }
+
+  protected override travelling(value: object): void {
+    if (this.isPortable) this.refusePortable(value, `${classText(value)} belongs to its kernel`)
+    super.travelling(value)
+  }
+
+  private refusePortable(_value: object, what: string): never {
+    throw new UntravelableError(this.path(), `${what}, and`, 'in an image for another process, leave it out')
+  }
+
+  protected override path(): string {
+    const steps: PathStep[] = []
+    const mapKeys: unknown[] = []
+    for (let at = 0; at < this.depth; at++) {
+      const step = this.steps[at] as PathStep | object
+      if (typeof step === 'object') {
+        const kind = imageKindOf(getPrototype(step))!
+        steps.push(...(kind.steps?.(step, this.indices[at]) ?? [this.indices[at]]))
+      } else steps.push(step)
+      mapKeys[steps.length - 1] = this.mapKeys[at]
+    }
+    return formatPath(this.root, steps, mapKeys)
+  }
+}
+
+/** "a Parser", "an object with a prototype of its own". */
+function classText(value: object): string {
+  const prototype = getPrototype(value)
+  const own = prototype === null ? undefined : (getOwn(prototype, 'constructor')?.value as unknown)
+  const name = typeof own === 'function' ? own.name : ''
+  if (name === '' || name === 'Object') return 'an object with a prototype of its own'
+  return `${/^[AEIOU]/.test(name) ? 'an' : 'a'} ${name}`
+}
+
+/** Whether all properties are enumerable values under string keys. */
+function isSimple(value: object, keys: readonly PropertyKey[]): boolean {
+  for (const key of keys) {
+    if (typeof key === 'symbol') return false
+    const property = getOwn(value, key)
+    if (property === undefined || !property.enumerable || property.get !== undefined) return false
+    if (property.set !== undefined) return false
+    if ((!property.writable || !property.configurable) && Object.isExtensible(value)) return false
+  }
+  return true
+}
+
+function isArguments(value: object): boolean {
+  return Object.hasOwn(value, 'callee') && Object.prototype.toString.call(value) === '[object Arguments]'
+}
+
+/** Keys that every function has, or that the compiler gives it. */
+const functionKeys: ReadonlySet<PropertyKey> = new Set([
+  'length',
+  'name',
+  'prototype',
+  'arguments',
+  'caller',
+  Symbol.for('heddle.twin'),
+  Symbol.for('heddle.itself'),
+])
+
+function extraKeys(fn: object): readonly PropertyKey[] {
+  return Reflect.ownKeys(fn).filter(key => !functionKeys.has(key))
+}
+
+function standardPrototype(value: object, slot: number): object | null {
+  switch (slot) {
+    case kinds.ARRAY:
+      return Array.prototype
+    case kinds.MAP:
+      return Map.prototype
+    case kinds.SET:
+      return Set.prototype
+    case kinds.DATE:
+      return Date.prototype
+    case kinds.REGEXP:
+      return RegExp.prototype
+    case kinds.ERROR:
+      return format.errorClasses[errorNumber(value as Error)].prototype as object
+    case kinds.VIEW: {
+      const number = format.viewNumbers.get((kinds.typedArrayName(value) as string | undefined) ?? 'DataView')
+      return format.viewClasses[number as number]!.prototype as object
+    }
+    default:
+      return getPrototype(value)
+  }
+}

@@ -1,0 +1,74 @@
+/**
+ * What only an image may contain, the state of a task: code by name, and objects whose classes upper layers
+ * register. An ordinary payload refuses them or copies them as plain objects.
+ *
+ * No part of an image is code. The receiver finds each function by its name among those that its own modules
+ * have registered.
+ */
+
+/** The name by which another thread, or another process with the same code, finds a function or a class. */
+export interface CodeName {
+  /** The key of the module: the same on every machine. */
+  readonly module: string
+  /** Where the sender's copy of the module was loaded from: the same process can import it from there. */
+  readonly url: string
+  /** The path of names inside the module: `Parser.prototype.next`. */
+  readonly key: string
+  /** The hash of the compiled body; '' where the body does not matter. */
+  readonly hash: string
+}
+
+/** The layer above, which knows the code of this thread. */
+export interface ImageCode {
+  /** The name of a function, a class, or another object that modules or the platform hold; or undefined. */
+  nameOf(value: object): CodeName | undefined
+  /** The name of the class that has this prototype, or undefined. */
+  classOf(prototype: object): CodeName | undefined
+  /** The name of a closure and the values that it captures, or undefined. */
+  closureOf(fn: object): { readonly code: CodeName; readonly captured: readonly unknown[] } | undefined
+  /** Finds what `nameOf` named. Throws if it is missing or has changed. */
+  find(name: CodeName): object
+  /** The prototype of the class that `classOf` named. Throws likewise. */
+  prototypeOf(name: CodeName): object
+  /** Makes the closure again, with these captured values. Throws likewise. */
+  make(name: CodeName, captured: readonly unknown[]): object
+}
+
+let code: ImageCode | null = null
+
+export function setImageCode(next: ImageCode): void {
+  code = next
+}
+
+export function imageCode(): ImageCode | null {
+  return code
+}
+
+/** A class of objects that travel only in images: part by part. */
+export interface ImageKind<T extends object = object> {
+  readonly name: string
+  /** The parts of the object. It must not change the object. */
+  parts(object: T): readonly unknown[]
+  /** Makes the object before its parts are known: it may contain itself. */
+  create(): T
+  fill(object: T, parts: readonly unknown[]): void
+  /** The steps to a part, in the path of an error. Default: its index. */
+  steps?(object: T, part: number): readonly (string | number)[]
+}
+
+const byPrototype = new Map<object, ImageKind>()
+const byName = new Map<string, ImageKind>()
+
+/** From now on objects with exactly this prototype travel in images. */
+export function registerImageKind<T extends object>(prototype: object, kind: ImageKind<T>): void {
+  byPrototype.set(prototype, kind as unknown as ImageKind)
+  byName.set(kind.name, kind as unknown as ImageKind)
+}
+
+export function imageKindOf(prototype: object | null): ImageKind | undefined {
+  return prototype === null ? undefined : byPrototype.get(prototype)
+}
+
+export function imageKindByName(name: string): ImageKind | undefined {
+  return byName.get(name)
+}
