@@ -38,12 +38,21 @@ export interface RecordedStep {
   readonly marked: boolean
 }
 
+/** Called around each step of a recording. */
+export interface StepObserver {
+  /** The thread stands before its operation. */
+  before(thread: number): void
+  /** The operation is event `at` of the log. */
+  after(at: number): void
+}
+
 /** Runs a schedule once more and records the effect of each step. The machine's guards must be in place. */
 export function record(
   machine: Machine,
   setup: Setup,
   schedule: Schedule,
   marked: readonly number[],
+  observer?: StepObserver,
 ): RecordedStep[] {
   machine.crashAt.fill(-1)
   for (const { thread, step } of schedule.crashes) machine.crashAt[thread] = step
@@ -58,7 +67,9 @@ export function record(
     const site = pending.site[thread]
     const view = pending.view[thread]
     const { a, b } = { a: pending.a[thread], b: pending.b[thread] }
+    observer?.before(thread)
     machine.step(thread)
+    observer?.after(at)
     const known = site >= 0 && site < pending.siteLine.length && kind !== CRASH
     const index = machine.log.index[at]
     const text = known ? pending.siteText[site] : ''

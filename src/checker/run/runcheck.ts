@@ -18,6 +18,7 @@ import type { CheckOptions } from './options.ts'
 import { type RunnerOutput, type Show, showSearch } from './progress.ts'
 import { RememberedResults } from './remembered.ts'
 import { isCovering, type RunnerOptions } from './runneroptions.ts'
+import type { WatchedChecks } from './watched.ts'
 import { Watchdog } from './watchdog.ts'
 
 /** One check to run: its file, and its position among the checks of the file. */
@@ -66,15 +67,21 @@ export class CheckRunner {
   /** Whether the message that some searches are not split has been printed. */
   private saidWhole = false
   private readonly show: (label: string) => Show
+  /** For a page that shows the run. */
+  private readonly watched: WatchedChecks | undefined
+  /** The number of the running check on that page. */
+  private current = -1
 
   constructor(
     options: RunnerOptions,
     output: RunnerOutput,
     show: (label: string) => Show = label => showSearch(output, label),
+    watched?: WatchedChecks,
   ) {
     this.options = options
     this.output = output
     this.show = show
+    this.watched = watched
     process.on('unhandledRejection', this.onRejection)
   }
 
@@ -106,6 +113,7 @@ export class CheckRunner {
   /** Explores a check, prints its result, and keeps it. */
   async explore(file: string, check: AnyDeclaredCheck, index: number): Promise<void> {
     const merged = this.mergedOptions(check)
+    this.current = this.watched?.begin(file, check.name) ?? -1
     try {
       const question = this.remembers ? this.remembered.questionOf(file, check, index, merged) : undefined
       const explored = await this.search(file, check, merged)
@@ -113,6 +121,7 @@ export class CheckRunner {
       this.report(file, explored, merged)
     } catch (error) {
       if (!(error instanceof CheckError)) throw error
+      this.watched?.wrong(this.current, error)
       this.reportWrong(file, check.name, error)
     }
   }
@@ -130,6 +139,7 @@ export class CheckRunner {
 
   private get remembers(): boolean {
     const { cache, override } = this.options
+    if (this.watched !== undefined) return false
     return cache !== false && !isCovering(this.options) && override?.explorer !== 'replay'
   }
 
@@ -178,10 +188,13 @@ export class CheckRunner {
     while (!this.interrupted.now && !search.run(SLICE_MS)) {
       this.pat(label)
       show(search.result)
+      this.watched?.progress(this.current, search.result, search)
       await new Promise<void>(done => void setImmediate(done))
     }
     show(undefined)
-    return conclude(search, undefined, () => this.pat(label))
+    const explored = conclude(search, undefined, () => this.pat(label))
+    this.watched?.end(this.current, explored.result, explored.steps, search)
+    return explored
   }
 
   private async searchAsync(
@@ -200,9 +213,12 @@ export class CheckRunner {
     while (!this.interrupted.now && !(await search.run(SLICE_MS))) {
       this.pat(label)
       show(search.result)
+      this.watched?.progress(this.current, search.result, search)
     }
     show(undefined)
-    return await search.conclude()
+    const explored = await search.conclude()
+    this.watched?.end(this.current, explored.result, explored.steps, search)
+    return explored
   }
 
   private report(file: string, { result, steps }: Explored, merged: CheckOptions): void {

@@ -9,6 +9,7 @@ import { coverChecks } from './loader.ts'
 import type { RunnerOutput } from './progress.ts'
 import { CheckRunner, type CheckToRun, isOver, type Tally } from './runcheck.ts'
 import { isCovering, type RunnerOptions } from './runneroptions.ts'
+import type { WatchedChecks } from './watched.ts'
 
 /** Exit codes of the process. */
 const PASSED = 0
@@ -17,11 +18,15 @@ const WRONG = 2
 const INCOMPLETE = 3
 const INTERRUPTED = 130
 
-/** Runs the checks of all files under the paths, and prints their results. Returns the exit code. */
+/**
+ * Runs the checks of all files under the paths, and prints their results. Returns the exit code. With
+ * `watched`, for a page, all checks are explored in this process and on this thread.
+ */
 export async function runChecks(
   paths: readonly string[],
   options: RunnerOptions,
   output: RunnerOutput,
+  watched?: WatchedChecks,
 ): Promise<number> {
   if (isCovering(options)) coverChecks()
   let files: string[]
@@ -35,7 +40,7 @@ export async function runChecks(
     output.err(`heddle check: no files *.check.ts under ${paths.join(', ')}\n`)
     return WRONG
   }
-  const runner = new CheckRunner(options, output)
+  const runner = new CheckRunner(options, output, undefined, watched)
   const onInterrupt = (): void => {
     runner.interrupted.now = true
   }
@@ -46,6 +51,7 @@ export async function runChecks(
   } finally {
     process.off('SIGINT', onInterrupt)
     await runner.stop()
+    watched?.over()
   }
   return conclude(runner, options, output)
 }

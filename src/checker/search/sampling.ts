@@ -163,13 +163,13 @@ export class RoundRobin extends Sampling {
 
 /**
  * One execution along a given schedule. Skips an entry whose thread cannot move. After the last entry the
- * running thread goes on while it can, then the lowest. `followed` says whether every entry was used.
+ * running thread goes on while it can, then the lowest. `refused` is the first entry that was not used.
  */
 export class Follow extends Sampling {
   private readonly schedule: readonly number[]
   /** Stop when the schedule is used up. */
   private readonly stopAtEnd: boolean
-  followed: boolean = true
+  refused: RefusedEntry | undefined = undefined
 
   constructor(
     machine: Machine,
@@ -189,10 +189,10 @@ export class Follow extends Sampling {
       return
     }
     this.machine.begin(this.setup)
-    this.followed = true
-    for (const thread of this.schedule) {
+    this.refused = undefined
+    for (const [at, thread] of this.schedule.entries()) {
       if (((this.machine.enabled >>> thread) & 1) === 0) {
-        this.followed = false
+        this.refuse(at)
         break
       }
       this.machine.step(thread)
@@ -205,7 +205,7 @@ export class Follow extends Sampling {
     let at = 0
     let current = 0
     const { schedule } = this
-    this.followed = true
+    this.refused = undefined
     return enabled => {
       for (; at < schedule.length; at++) {
         const thread = schedule[at]
@@ -214,12 +214,24 @@ export class Follow extends Sampling {
           current = thread
           return thread
         }
-        this.followed = false
+        this.refuse(at)
       }
       if (((enabled >>> current) & 1) === 0) current = nthThread(enabled, 0)
       return current
     }
   }
+
+  private refuse(at: number): void {
+    const thread = this.schedule[at]
+    this.refused ??= { at, thread, status: this.machine.status[thread] }
+  }
+}
+
+/** An entry of a schedule whose thread could not move, and the state of the thread then. */
+export interface RefusedEntry {
+  readonly at: number
+  readonly thread: number
+  readonly status: number
 }
 
 /** Follows a schedule, then runs all threads in turns: a thread that does not end then never ends. */

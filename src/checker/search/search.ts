@@ -2,6 +2,7 @@ import { Awaits } from './awaits.ts'
 import { PreemptionBounded } from './bounded.ts'
 import { DataRaces } from './datarace.ts'
 import { asCheckError, CheckError } from '../errors.ts'
+import { Explored, type ExploredShape } from './explored.ts'
 import type { Explorer } from './explorer.ts'
 import { type Failure, judge } from '../report/failure.ts'
 import { Guards } from '../machine/guards.ts'
@@ -101,6 +102,7 @@ export class Search {
   private reuse = true
 
   private readonly outcomes = new Outcomes()
+  private readonly explored = new Explored()
   private readonly part: SearchPart | undefined
 
   constructor(name: string, options: CheckOptions, setup: Setup, part?: SearchPart) {
@@ -168,6 +170,11 @@ export class Search {
       threads: this.machine.names,
       ...(this.options.expectOutcomes === undefined ? {} : { outcomes: this.outcomes.list }),
     }
+  }
+
+  /** The lengths of the executions so far, and where they branched off. */
+  get shape(): ExploredShape {
+    return this.explored.shape
   }
 
   private get turns(): number {
@@ -238,6 +245,7 @@ export class Search {
     this.cut = 0
     this.rested = false
     this.outcomes.clear()
+    this.explored.clear()
   }
 
   /**
@@ -320,7 +328,13 @@ export class Search {
       this.racesSeen = false
       return
     }
-    if (machine.log.length > this.depth) this.depth = machine.log.length
+    const { length } = machine.log
+    if (length > this.depth) this.depth = length
+    this.explored.note(
+      length,
+      explorer.common,
+      explorer.common < length ? machine.log.site[explorer.common] : -1,
+    )
     const mayRace = machine.plainSeen || machine.memory.mixed.size > 0
     if (mayRace && this.races === undefined && options.races !== false) {
       this.races = new DataRaces(machine.log, machine.threads)
