@@ -2,7 +2,7 @@
 import { assert } from '../../src/arena/assert.ts'
 import { bindTask, setAffinity } from '../../src/sched/balance/affinity.ts'
 import { startByArrival, takeArrivals } from '../../src/sched/core/arrivals.ts'
-import { Entity } from '../../src/sched/core/entity.ts'
+import { Entity, POLICY_BOUND } from '../../src/sched/core/entity.ts'
 import { exitTask, reapTask } from '../../src/sched/core/exit.ts'
 import { createTask } from '../../src/sched/core/fork.ts'
 import { FAIR_PRIORITY, makePriority, weightOfNice } from '../../src/sched/core/priority.ts'
@@ -27,6 +27,7 @@ import {
 } from '../../src/sched/core/taskrecord.ts'
 import { armTimer, cancelTimer, expireTimers } from '../../src/sched/core/timer.ts'
 import { wakeupTask } from '../../src/sched/core/wakeup.ts'
+import { type MoveSteps, TaskState } from './moveprograms.ts'
 import { forkTask } from './tasks.ts'
 import { BOTH, type Deed, living, MORTAL, SURVIVOR } from './death.ts'
 
@@ -377,6 +378,69 @@ export const takingArrivalsOfOther: Deed = {
   },
 }
 
+/** CPU 0 packs its running task and sends it to CPU 1: the state is in the arena, or the task is lost. */
+export const packing: Deed = {
+  tasks: 2,
+  scene: kernel => {
+    const state = new TaskState(kernel, started(kernel))
+    kernel.queued(BOTH)
+    return { mortal: () => state.move(SURVIVOR), final: () => checkPacked(kernel, state) }
+  },
+}
+
+/** A packed task that CPU 0 takes: it is never lost before CPU 0 has it. */
+export const takingPacked: Deed = takingPackedBy()
+
+export function takingPackedBy(moves?: MoveSteps): Deed {
+  return {
+    tasks: 1,
+    scene: kernel => {
+      const state = new TaskState(kernel, started(kernel), moves)
+      const s = kernel.cpus[MORTAL]
+      state.pack()
+      return {
+        mortal: () => {
+          schedule(s, SWITCH_YIELDS)
+          state.run(MORTAL)
+        },
+        final: () => {
+          const isIn = kernel.i32[state.state] === 1
+          assert(!isIn || living(kernel).includes(state.task), 'a packed task is lost')
+          checkPacked(kernel, state)
+        },
+      }
+    },
+  }
+}
+
+/** CPU 0 packs a task that sleeps, and dies; another thread wakes the task. */
+export const packingAsleep: Deed = {
+  beside: true,
+  tasks: 1,
+  scene: kernel => {
+    const state = new TaskState(kernel, started(kernel))
+    const s = kernel.cpus[MORTAL]
+    beginSleep(s, state.task, INTERRUPTIBLE)
+    schedule(s, SWITCH_SLEEPS)
+    return {
+      mortal: () => state.pack(),
+      other: () => wakeupTask(kernel.others[0], state.task),
+      final: () => checkPacked(kernel, state),
+    }
+  },
+}
+
+/** A task that lives is bound to a CPU that lives, or is packed, not bound, and has its state in the arena. */
+function checkPacked(kernel: Kernel, { task, state }: TaskState): void {
+  const { i32 } = kernel
+  if (!living(kernel).includes(task)) return
+  const se = i32[task + TaskRecord.entity]
+  const isBound = (i32[se + Entity.policy] & POLICY_BOUND) !== 0
+  const packed = i32[task + TaskRecord.packed] === 1
+  assert(packed !== isBound, 'a started task is neither packed nor in a heap, or both')
+  if (packed) assert(i32[state] === 1, 'a packed task has no state')
+}
+
 export const deeds: Readonly<Record<string, Deed>> = {
   'wakeup of a task on another CPU': wakeupOfOther,
   'wakeup by two threads': doubleWakeup,
@@ -401,4 +465,7 @@ export const deeds: Readonly<Record<string, Deed>> = {
   'making a task': fork,
   'taking the arrivals': takingArrivals,
   'taking the arrivals of another CPU': takingArrivalsOfOther,
+  'packing a task and sending it away': packing,
+  'taking a packed task': takingPacked,
+  'packing a sleeping task, against a wakeup': packingAsleep,
 }

@@ -12,7 +12,8 @@ import { lockTaskQueue } from '../core/taskqueue.ts'
 
 /**
  * Affinity: the CPUs that a task may run on. A change takes effect when the task is next woken (or stolen):
- * one that runs or waits stays on its CPU until it sleeps.
+ * one that runs or waits stays on its CPU until it sleeps. A task that is bound to its CPU keeps its mask, and
+ * the change counts when it is unbound (move.ts).
  *
  * The mask is two words, and a wakeup reads both:
  *
@@ -31,7 +32,8 @@ export function setAffinity(s: Scheduler, task: number, low: number, high: numbe
   const se = i32[task + TaskRecord.entity]
   acquire(thread, se + Entity.piLock)
   const queue = lockTaskQueue(s, se)
-  writeMask(s, queue, se, low, high)
+  storeMask(i32, task + TaskRecord.allowed, low, high)
+  if ((i32[se + Entity.policy] & POLICY_BOUND) === 0) writeMask(s, queue, se, low, high)
   release(thread, queue + RunQueue.lock)
   release(thread, se + Entity.piLock)
 }
@@ -54,23 +56,43 @@ export function bindTask(s: Scheduler, task: number): void {
   assert(i32[se + Entity.pushLinks + ListNode.list] === 0, 'a running task is on no list of pushable tasks')
   if ((i32[se + Entity.policy] & POLICY_BOUND) === 0) Atomics.add(i32, queue + RunQueue.bound, 1)
   i32[se + Entity.policy] = (i32[se + Entity.policy] | POLICY_BOUND) & ~POLICY_PUSHABLE
-  storeMask(i32, se, cpu < 32 ? 1 << cpu : 0, cpu < 32 ? 0 : 1 << (cpu - 32))
+  storeMask(i32, se + Entity.affinityMask, cpu < 32 ? 1 << cpu : 0, cpu < 32 ? 0 : 1 << (cpu - 32))
   if (isExt) release(thread, queue + RunQueue.lock)
   release(thread, se + Entity.piLock)
 }
 
+/**
+ * The opposite: no heap holds the task's coroutine any more, and it may run where the program allows. Called
+ * by the CPU that it is bound to, or by the thread that recovers that CPU. The caller holds the pi lock.
+ */
+export function unbindTask(s: Scheduler, task: number): void {
+  const { i32, thread } = s
+  const se = i32[task + TaskRecord.entity]
+  const queue = lockTaskQueue(s, se)
+  if ((i32[se + Entity.policy] & POLICY_BOUND) !== 0) {
+    const low = i32[task + TaskRecord.allowed]
+    const high = i32[task + TaskRecord.allowed + 1]
+    // The mask first: a thread that dies here leaves a bound task, and recovery unbinds it again.
+    storeMask(i32, se + Entity.affinityMask, low, high)
+    i32[se + Entity.policy] &= ~POLICY_BOUND
+    Atomics.sub(i32, queue + RunQueue.bound, 1)
+    writeMask(s, queue, se, low, high)
+  }
+  release(thread, queue + RunQueue.lock)
+}
+
 /** The mask has a CPU in it at every step. */
-function storeMask(i32: Int32Array, se: number, low: number, high: number): void {
-  if (low !== 0) i32[se + Entity.affinityMask] = low
-  i32[se + Entity.affinityMask + 1] = high
-  if (low === 0) i32[se + Entity.affinityMask] = low
+function storeMask(i32: Int32Array, mask: number, low: number, high: number): void {
+  if (low !== 0) i32[mask] = low
+  i32[mask + 1] = high
+  if (low === 0) i32[mask] = low
 }
 
 function writeMask(s: Scheduler, queue: number, se: number, low: number, high: number): void {
   const { i32 } = s
   const queued = Atomics.load(i32, se + Entity.onRq) === 1
   if (queued) removePushable(s, queue, se)
-  storeMask(i32, se, low, high)
+  storeMask(i32, se + Entity.affinityMask, low, high)
   notePushable(s, se)
   if (queued && i32[se + Entity.priority] >> 2 === EXT_MAJOR_PRIORITY) {
     // Its queue may be one where it may not run now: its policy places it again.

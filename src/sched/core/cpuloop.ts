@@ -13,6 +13,7 @@ import { adoptFromGone, cpuGone, cpuOffline, cpuOnline } from '../balance/hotplu
 import { EXT_MAJOR_PRIORITY, FAIR_MAJOR_PRIORITY } from './priority.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
+import { MOVES, sendAway } from '../balance/move.ts'
 import { pullTask, pushTask, stealTask } from '../balance/steal.ts'
 import { SWITCH_EXITS, SWITCH_PREEMPTED, schedule, SWITCH_YIELDS, yieldToEqual } from './switch.ts'
 import { expireTimers } from './timer.ts'
@@ -20,8 +21,8 @@ import { expireTimers } from './timer.ts'
 /**
  * The loop of a CPU: switch, run a task until it gives up the CPU, switch again. The scheduler does not know
  * how a task runs: `resume` runs it, and returns why it stopped (SWITCH_PREEMPTED, SWITCH_SLEEPS,
- * SWITCH_YIELDS or SWITCH_EXITS, see switch.ts; CONTINUES or AWAITS below). On SWITCH_EXITS the task is a
- * ZOMBIE already (exit.ts).
+ * SWITCH_YIELDS or SWITCH_EXITS, see switch.ts; CONTINUES or AWAITS below; MOVES, see move.ts). On
+ * SWITCH_EXITS the task is a ZOMBIE already (exit.ts).
  */
 export type Resume = (task: number) => number
 
@@ -91,6 +92,7 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
       // callbacks for as long as it runs.
       rcu.quiescent(thread)
       if (s.finishRescue !== null) finishRescue(s)
+      if (i32[queue + RunQueue.moveAsked] !== 0) packAsked(s)
       runCallbacks(s)
       if (cpu.mailPending || (s.clock >= s.turnAt && current !== idle)) {
         yield TURN
@@ -143,6 +145,11 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
       yield MICROTASKS
       why = resume(i32[current + Entity.task])
     }
+    if (why === MOVES) {
+      sendAway(s, s.moveTarget)
+      current = idle
+      why = SWITCH_PREEMPTED
+    }
     assert(why >= SWITCH_PREEMPTED && why <= SWITCH_EXITS, 'resume says why a task stopped')
   }
   cpuForgetsPolicy(s)
@@ -193,6 +200,12 @@ function interrupt(cpu: Cpu, s: Scheduler): void {
   s.readClock()
   s.ticks = true
   expireTimers(s)
+}
+
+/** Packs the tasks of this CPU that should move and do not run. The running task stops first, and then moves. */
+function packAsked(s: Scheduler): void {
+  Atomics.store(s.i32, s.queue + RunQueue.moveAsked, 0)
+  s.packAsked?.()
 }
 
 function runCallbacks(s: Scheduler): void {

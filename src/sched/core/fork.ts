@@ -67,6 +67,8 @@ export function createTask(
   i32[se + Entity.policy] = options.roundRobin ? POLICY_ROUND_ROBIN : 0
   i32[se + Entity.affinityMask] = low
   i32[se + Entity.affinityMask + 1] = high
+  i32[task + TaskRecord.allowed] = low
+  i32[task + TaskRecord.allowed + 1] = high
   notePushable(s, se)
   i32[se + Entity.nice] = options.nice ?? 0
   i32[se + Entity.weight] = weightOfNice(options.nice ?? 0)

@@ -57,6 +57,9 @@ export const RunQueue: Layout<
   | 'wakeups'
   | 'steals'
   | 'wasRunning'
+  | 'moveAsked'
+  | 'sent'
+  | 'sends'
 > = record('run queue', {
   lock: ownLine(words(Lock.words)),
   readyMask: words(ReadyMask.words),
@@ -111,6 +114,11 @@ export const RunQueue: Layout<
   steals: word,
   /** Of a dead CPU: the entity that it was running, for the error of the lost task; 0: none. */
   wasRunning: word,
+  /** 1: a task that is bound to this CPU should move, and the CPU searches for it at its next interrupt. */
+  moveAsked: word,
+  /** Started tasks that this CPU has packed and sent away; and the published count. */
+  sent: word,
+  sends: word,
 })
 
 /**

@@ -187,6 +187,10 @@ export class Scheduler {
    * nothing to do.
    */
   finishRescue: (() => void) | null = null
+  /** Packs tasks in this CPU's heap that were asked to move, between two tasks; set by the kernel's CPU. */
+  packAsked: (() => void) | null = null
+  /** The CPU that a task which moves now should go to; -1: any. */
+  moveTarget = -1
   /** Turns on this CPU take less time than a reading of the clock (cpuloop.ts): `clock` is recent enough. */
   turnsAreShort = false
   /** An interrupt happened: the next switch asks the class whether the slice has ended. */

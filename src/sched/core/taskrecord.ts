@@ -70,6 +70,9 @@ export const TaskRecord: Layout<
   | 'rcu'
   | 'name'
   | 'owner'
+  | 'allowed'
+  | 'packed'
+  | 'moveAsked'
 > = record('task', {
   state: word,
   stopped: word,
@@ -104,10 +107,16 @@ export const TaskRecord: Layout<
   name: words(8),
   /** Its lock owner record, of an upper layer; 0: it never took a lock. Written by the task. */
   owner: word,
+  /** The CPUs that the program allows; the entity's mask is one of them while the task is bound. As the mask. */
+  allowed: words(2),
+  /** 1: the state of the started task is in the arena, and in no heap that may run it (move.ts). */
+  packed: word,
+  /** 1: the task may have to move (move.ts). A hint: any thread sets it, its CPU checks and clears it. */
+  moveAsked: word,
 })
 
 /** The words of a record that are used: the next slot has its header right behind them. */
-export const TASK_WORDS: number = TaskRecord.owner + 1
+export const TASK_WORDS: number = TaskRecord.moveAsked + 1
 
 export const NAME_BYTES = 32
 

@@ -8,6 +8,7 @@ import { Entity, POLICY_BOUND } from '../core/entity.ts'
 import { reapTask } from '../core/exit.ts'
 import { repairExt } from '../ext/extrecover.ts'
 import { drainQueue, isOnline } from '../balance/hotplug.ts'
+import { unbindPacked } from '../balance/move.ts'
 import { claimLost, type LostTask } from './lost.ts'
 import { enqueueSelected } from '../core/enqueue.ts'
 import { IDLE_MAJOR_PRIORITY, majorPriority } from '../core/priority.ts'
@@ -29,7 +30,8 @@ import { finishWakeup } from '../core/wakeup.ts'
  *   3  RCU                     its list is repaired, and what it was about to free is freed; it is offline
  *   4  ended tasks             that it was about to reap are reaped
  *   5  new tasks               that it had not published are freed
- *   6  runnable, on no queue   tasks that it had picked and not started are queued; tasks that arrived are
+ *   6  packed tasks            tasks whose state is in the arena are not bound to it any more (move.ts);
+ *      runnable, on no queue   tasks that it had picked and not started are queued; tasks that arrived are
  *                              started
  *   7  its queue               moves to other CPUs
  *   8  lost tasks              tasks that it had started are claimed, and returned (lost.ts)
@@ -70,7 +72,8 @@ export function recoverScheduler(s: Scheduler, dead: number): LostTask[] {
   rcu.offline(s.i32, dead)
   reapEnded(s, dead) // 4
   dropUnfinished(s, dead) // 5
-  queueNowhere(s, dead) // 6
+  unbindPacked(s, dead) // 6
+  queueNowhere(s, dead)
   startAllArrived(s)
   drainQueue(s, dead) // 7
   const wasRunning = s.queueOf(dead) + RunQueue.wasRunning
