@@ -7,6 +7,8 @@ import type {
   ViewSource,
 } from '../src/view/source.ts'
 
+import { ViewData } from './model/data.ts'
+
 export type SessionState = 'connecting' | 'open' | 'ended'
 
 /**
@@ -18,6 +20,7 @@ export class Session {
   private readonly listeners = new Set<() => void>()
   private readonly receivers = new Set<(message: ViewMessage) => void>()
   private closeSource: () => void = () => undefined
+  readonly data: ViewData = new ViewData()
   about: ViewAbout | null = null
   state: SessionState = 'connecting'
   /** Why the source has ended. */
@@ -65,6 +68,7 @@ export class Session {
   }
 
   private receive(message: ViewMessage): void {
+    this.data.receive(message)
     if (message.kind === 'hello') {
       this.about = message.about
       this.state = 'open'

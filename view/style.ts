@@ -48,6 +48,39 @@ main { flex: 1; min-height: 0; display: flex; flex-direction: column; }
 .empty h2 { color: var(--text); }
 code, pre { font: 12px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 code { background: var(--raised); border: 1px solid var(--line); border-radius: 4px; padding: 1px 5px; }
+ul { list-style: none; margin: 0; padding: 0; }
+.dim { color: var(--dim); }
+.timeline { display: flex; flex-direction: column; flex: 1; min-height: 0; }
+.tools { display: flex; flex-wrap: wrap; align-items: center; gap: 6px; padding: 6px 12px; border-bottom: 1px solid var(--line); }
+.lanes { flex: 1; min-height: 0; width: 100%; display: block; touch-action: none; outline-offset: -2px; cursor: crosshair; }
+.legend { display: flex; flex-wrap: wrap; gap: 2px 12px; margin-left: 8px; color: var(--dim); }
+.swatch { display: inline-block; width: 14px; height: 10px; border-radius: 2px; }
+.swatch.running { background: var(--running); }
+.swatch.runnable { background: var(--runnable); height: 5px; margin-bottom: 2px; }
+.swatch.preempted { background: var(--preempted); height: 5px; margin-bottom: 2px; }
+.swatch.locked { background: repeating-linear-gradient(135deg, var(--locked) 0 4px, var(--bg) 4px 5px); }
+.swatch.sleeping { background: var(--dim); height: 2px; margin-bottom: 4px; }
+.swatch.stopped { background: var(--stopped); height: 4px; margin-bottom: 3px; }
+.figures { margin-left: auto; color: var(--dim); font-variant-numeric: tabular-nums; }
+.figures strong { color: var(--bad); }
+.finder { position: relative; }
+.finder input { width: 15em; }
+.finder ul {
+  position: absolute; z-index: 2; top: 100%; left: 0; min-width: 100%; max-height: 20em; overflow: auto;
+  background: var(--bg); border: 1px solid var(--line); border-radius: 5px; box-shadow: 0 4px 14px #0003;
+}
+.finder li { padding: 4px 8px; white-space: nowrap; cursor: pointer; }
+.finder li[aria-selected=true] { background: var(--raised); }
+.finder .kind { color: var(--accent); }
+.details {
+  display: flex; flex-wrap: wrap; align-items: center; gap: 2px 18px; box-sizing: border-box;
+  height: 66px; overflow: auto; padding: 6px 12px; border-top: 1px solid var(--line); background: var(--raised);
+}
+.details dl { display: flex; flex-wrap: wrap; gap: 0 18px; margin: 0; }
+.details dl div { display: flex; gap: 6px; }
+dt { color: var(--dim); }
+dd { margin: 0; font-variant-numeric: tabular-nums; }
+.details button { margin-left: auto; }
 @media (prefers-reduced-motion: reduce) { * { scroll-behavior: auto !important; transition: none !important; } }
 `
 

@@ -21,6 +21,7 @@ import {
 } from './program.ts'
 import type { RunReport, RunRequest } from './runpreload.ts'
 import { runUnderTop } from './runtop.ts'
+import { runUnderView } from './runview.ts'
 
 interface RunFlags {
   cpus?: number
@@ -33,6 +34,7 @@ interface RunFlags {
   compile?: string[]
   trace?: string
   top?: boolean
+  view?: boolean
   sim?: boolean
   seed?: number
   json?: boolean
@@ -75,6 +77,7 @@ export function runCommand(): Command {
       '--top',
       'watch the program while it runs; its output follows afterwards. q closes the display, Ctrl-C ends the program',
     )
+    .option('--view', 'show the program on a page while it runs; prints the address. Ctrl-C ends both')
     .option('--sim', 'run on simulated CPUs, in virtual time')
     .option('--seed <n>', 'with --sim: the same seed gives the same run', wholeNumber)
     .option(
@@ -107,11 +110,18 @@ async function run(file: string, args: readonly string[], flags: RunFlags): Prom
       hint: 'give one of them; heddle top --json prints the state of a running program',
     })
   }
+  if (flags.view && (top || flags.json)) {
+    throw new CommandError(`--view and ${top ? '--top' : '--json'} exclude each other`, {
+      exitCode: EXIT_USAGE,
+      hint: 'give one of them',
+    })
+  }
   const path = programPath(file)
   const request: RunRequest = {
     ...(flags.cpus !== undefined && { cpus: flags.cpus }),
     ...(flags.slice !== undefined && { slice: flags.slice }),
     ...(flags.trace !== undefined && { trace: resolve(flags.trace) }),
+    ...(flags.view && { view: true }),
     ...(sim && { sim: { seed: seed ?? 1 } }),
   }
   const command = nodeArguments(new URL('./runpreload.ts', import.meta.url), path, args)
@@ -124,6 +134,7 @@ async function run(file: string, args: readonly string[], flags: RunFlags): Prom
     ...compileVariables(flags.compile),
     HEDDLE_RUN: JSON.stringify(wanted),
   })
+  if (flags.view) return await runUnderView(process.execPath, command, env(request))
   if (top) return await runUnderTop(process.execPath, command, env(request))
   const start = (wanted: RunRequest): Promise<number> =>
     exitCodeOf(spawn(process.execPath, command, { env: env(wanted), stdio: 'inherit' }))

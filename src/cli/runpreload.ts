@@ -9,12 +9,15 @@ import { type PolicyReport, setRunDefaults } from '../kernel/boot/rundefaults.ts
 import { VirtualTimers } from '../kernel/boot/virtualtimers.ts'
 import { traceFile } from '../trace/node-tracefile.ts'
 import { Recording } from '../trace/recording.ts'
+import { shareRecording } from '../trace/sharedrecording.ts'
 
 /** The options of the command, as the process of the program receives them. */
 export interface RunRequest {
   readonly cpus?: number
   readonly slice?: number
   readonly trace?: string
+  /** Events are recorded from the boot on, for the page. */
+  readonly view?: boolean
   readonly sim?: { readonly seed: number }
   /** The file for the report, one JSON object a line; without it the report is text on standard error. */
   readonly report?: string
@@ -30,7 +33,7 @@ if (HEDDLE_RUN !== undefined) {
   prepare(JSON.parse(HEDDLE_RUN) as RunRequest)
 }
 
-function prepare({ cpus, slice, sim, trace, report }: RunRequest): void {
+function prepare({ cpus, slice, sim, trace, report, view }: RunRequest): void {
   const timers = sim && new VirtualTimers(sim.seed, call => void setImmediate(call))
   setRunDefaults({
     options: {
@@ -43,6 +46,7 @@ function prepare({ cpus, slice, sim, trace, report }: RunRequest): void {
   })
   timers?.install(globalThis as never)
   if (trace !== undefined) traceKernels(trace, report)
+  if (view) onBoot(kernel => shareRecording(kernel))
 }
 
 function writeReport(file: string, report: RunReport): void {

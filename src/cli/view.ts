@@ -8,6 +8,7 @@ import type { ViewSource } from '../view/source.ts'
 import { CommandError, fileError, guarded } from './failure.ts'
 import { findKernel } from './findkernel.ts'
 import { wholeNumber } from './numbers.ts'
+import { addressLine, interrupted } from './servedpage.ts'
 
 interface ViewFlags {
   port?: number
@@ -56,13 +57,7 @@ function openFile(file: string): ViewSource {
 export async function serveUntilInterrupted(source: ViewSource, flags: ViewFlags): Promise<void> {
   const server = await serveView(source, { ...(flags.port !== undefined && { port: flags.port }) })
   process.stdout.write(flags.json ? `${JSON.stringify({ url: server.url })}\n` : addressLine(server.url))
-  await new Promise<void>(interrupted => {
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => interrupted())
-  })
+  await interrupted()
   await server.close()
   process.exit()
-}
-
-export function addressLine(url: string): string {
-  return `heddle view: ${url}\n`
 }

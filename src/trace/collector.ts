@@ -13,9 +13,31 @@ const HOLD_BACK_MS = 5
 /** Events of one ring with the same clock reading are spread over this time at most (see spread). */
 const SPREAD_MS = 0.0005
 
+/** Puts the events of several rings into the order of time. */
+export class EventOrder {
+  private held: RingEvent[] = []
+
+  /** Takes new events of one ring, in their order. They are kept. */
+  add(events: RingEvent[]): void {
+    spread(events)
+    for (const event of events) this.held.push(event)
+  }
+
+  /** Passes on the events before `until`, in milliseconds of the kernel's clock. Returns their count. */
+  drain(timeline: Timeline, until: number = Infinity): number {
+    const events = this.held
+    events.sort((x, y) => x.time - lead(x.kind) - (y.time - lead(y.kind)))
+    const limit = until - HOLD_BACK_MS
+    let taken = 0
+    while (taken < events.length && events[taken].time <= limit) timeline.event(events[taken++])
+    this.held = events.slice(taken)
+    return taken
+  }
+}
+
 export class Collector {
   private readonly readers: EventReader[]
-  private held: RingEvent[] = []
+  private readonly order = new EventOrder()
 
   constructor(arena: Arena, plan: EventRingsPlan) {
     this.readers = Array.from({ length: ringCount(plan) }, (_, ring) => new EventReader(arena, plan, ring))
@@ -28,17 +50,12 @@ export class Collector {
 
   /** Passes on the events before `until`, in milliseconds of the kernel's clock. Returns their count. */
   drain(timeline: Timeline, until: number = Infinity): number {
-    const events = this.held
     for (const reader of this.readers) {
-      const from = events.length
+      const events: RingEvent[] = []
       reader.read(event => events.push({ ...event }))
-      spread(events, from)
+      this.order.add(events)
     }
-    events.sort((x, y) => x.time - lead(x.kind) - (y.time - lead(y.kind)))
-    const limit = until - HOLD_BACK_MS
-    let taken = 0
-    while (taken < events.length && events[taken].time <= limit) timeline.event(events[taken++])
-    this.held = events.slice(taken)
+    const taken = this.order.drain(timeline, until)
     if (this.lost > 0) timeline.lost(this.lost)
     return taken
   }
@@ -58,8 +75,8 @@ function lead(kind: number): number {
  * in between carry the same time. Such switches are spread evenly up to the next event, so that each slice
  * has a width.
  */
-function spread(events: RingEvent[], from: number): void {
-  for (let start = from; start < events.length; ) {
+function spread(events: readonly RingEvent[]): void {
+  for (let start = 0; start < events.length; ) {
     let end = start + 1
     if (events[start].kind === SWITCH)
       while (end < events.length && isTurn(events[end], events[start].time)) end++

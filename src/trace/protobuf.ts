@@ -110,9 +110,14 @@ export class ProtoReader {
   field = 0
   private wire = 0
 
-  constructor(bytes: Uint8Array, from = 0, to: number = bytes.length) {
+  constructor(
+    bytes: Uint8Array,
+    from = 0,
+    to: number = bytes.length,
+    view: DataView = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength),
+  ) {
     this.bytes = bytes
-    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    this.view = view
     this.at = from
     this.limit = to
   }
@@ -121,8 +126,8 @@ export class ProtoReader {
   next(): boolean {
     if (this.at >= this.limit) return false
     const tag = this.readVarint()
-    this.field = Math.floor(tag / 8)
-    this.wire = tag % 8
+    this.field = tag >>> 3
+    this.wire = tag & 7
     return true
   }
 
@@ -135,7 +140,12 @@ export class ProtoReader {
     throw this.broken(`field ${this.field} is not a number`)
   }
 
+  /** A signed number. A negative one takes ten bytes, and only then is it read as a BigInt. */
   int(): number {
+    const from = this.at
+    const value = this.readVarint()
+    if (value <= Number.MAX_SAFE_INTEGER) return value
+    this.at = from
     return Number(BigInt.asIntN(64, this.readBig()))
   }
 
@@ -145,13 +155,13 @@ export class ProtoReader {
   }
 
   string(): string {
-    const [from, to] = this.span()
-    return decoder.decode(this.bytes.subarray(from, to))
+    const from = this.span()
+    return decoder.decode(this.bytes.subarray(from, this.at))
   }
 
   message(): ProtoReader {
-    const [from, to] = this.span()
-    return new ProtoReader(this.bytes, from, to)
+    const from = this.span()
+    return new ProtoReader(this.bytes, from, this.at, this.view)
   }
 
   skip(): void {
@@ -161,25 +171,34 @@ export class ProtoReader {
     else this.span()
   }
 
-  private span(): [number, number] {
+  /** Steps over a field with a length. Returns where it begins; it ends here. */
+  private span(): number {
     if (this.wire !== BYTES) throw this.broken(`field ${this.field} is not a message or a string`)
     const length = this.readVarint()
     const from = this.at
     this.at += length
     if (this.at > this.limit) throw this.broken('it ends in the middle of a field')
-    return [from, this.at]
+    return from
   }
 
   private readVarint(): number {
+    const { bytes, limit } = this
+    let at = this.at
+    if (at < limit && bytes[at] < 0x80) {
+      this.at = at + 1
+      return bytes[at]
+    }
     let value = 0
     let scale = 1
     for (;;) {
-      if (this.at >= this.limit) throw this.broken('it ends in the middle of a number')
-      const byte = this.bytes[this.at++]
+      if (at >= limit) throw this.broken('it ends in the middle of a number')
+      const byte = bytes[at++]
       value += (byte & 0x7f) * scale
-      if (byte < 0x80) return value
+      if (byte < 0x80) break
       scale *= 128
     }
+    this.at = at
+    return value
   }
 
   private readBig(): bigint {

@@ -2,8 +2,8 @@ import { isRecording, OVERWRITE_OLDEST, startRecording, stopRecording } from '..
 import type { KernelView } from '../kernel/boot/view.ts'
 
 /**
- * Viewers share one recording: the first one begins it, unless the kernel records already, and the last one
- * ends it, unless a `Recording` or a `FlightRecorder` has taken it over. All of this is on the booting thread.
+ * Viewers share one recording: the first one begins it, unless the kernel records already. The last one ends
+ * it, unless a `Recording` or a `FlightRecorder` has taken it over. All of this is on the booting thread.
  */
 interface Sharing {
   viewers: number

@@ -40,6 +40,8 @@ export interface TaskSnapshot {
   readonly id: number
   readonly slot: number
   readonly name: string
+  /** The function that it runs. Null: it is not a call of one, such as an import. */
+  readonly code: string | null
   readonly state: 'running' | 'runnable' | 'sleeping' | 'stopped' | 'ended'
   /** The kind of sleep: a state of taskrecord.ts. */
   readonly sleep: string | null
@@ -134,7 +136,7 @@ function snapshotTask(
   task: number,
   { waits, locks }: ReturnType<typeof futexesOf>,
 ): TaskSnapshot | null {
-  const { s, i32 } = view
+  const { i32 } = view
   const state = Atomics.load(i32, task + TaskRecord.state)
   const se = i32[task + TaskRecord.entity]
   if (state === UNUSED || se === 0) return null
@@ -144,7 +146,8 @@ function snapshotTask(
   return {
     id: job === 0 ? 0 : i32[job + Job.number],
     slot: i32[task + TaskRecord.slot],
-    name: taskName(s, task),
+    name: shownName(view, task, job),
+    code: job === 0 ? null : (view.booter?.functionName(i32[job + Job.fn]) ?? null),
     state: stateOf(i32, task, se, state),
     sleep: isSleeping(state) ? stateNames[state] : null,
     cpu: i32[se + Entity.cpu],
@@ -162,6 +165,13 @@ function snapshotTask(
     contendedLocks: locks.get(task) ?? 0,
     killed: job !== 0 && Atomics.load(i32, job + Job.killKind) !== NOT_KILLED,
   }
+}
+
+/** The record has a name if the program gave one, or if events were recorded; else its function's name is. */
+function shownName(view: KernelView, task: number, job: number): string {
+  const name = taskName(view.s, task)
+  if (job === 0 || name !== `task ${view.i32[task + TaskRecord.slot]}`) return name
+  return view.booter?.functionName(view.i32[job + Job.fn]) ?? name
 }
 
 function stateOf(i32: Int32Array, task: number, se: number, state: number): TaskSnapshot['state'] {

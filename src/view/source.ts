@@ -8,8 +8,8 @@ import type { TaskChanges } from '../trace/feed.ts'
  */
 export interface ViewSource {
   /**
-   * Begins to send. The first message is `hello`; a later listener gets all that the source still has. Returns
-   * the function that ends it.
+   * Begins to send. The first message is `hello`; a later listener gets all that the source still has.
+   * Returns the function that ends it.
    */
   open(listen: ViewListener): () => void
   /** Never rejects: an error is a reply. */

@@ -10,6 +10,7 @@ function task(id: number, name: string, more: Partial<TaskSnapshot> = {}): TaskS
     id,
     slot: id,
     name,
+    code: null,
     state: 'runnable',
     sleep: null,
     cpu: 0,

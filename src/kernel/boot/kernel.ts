@@ -93,6 +93,7 @@ export class Kernel {
       mail: this.mail,
       limitGrace: (job, ms) => this.monitor.limitGrace(job, ms),
       reportDeadlock: deadlock => this.reports.deadlock(deadlock),
+      functionName: fn => this.imports.nameOf(fn),
     }
     this.collector = new Collector(view, this.mail, {
       collected: () => this.madeRoom(),

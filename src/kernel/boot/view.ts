@@ -31,6 +31,8 @@ export interface Booter {
   /** Gives a killed job at most `ms` milliseconds to end. */
   limitGrace(job: number, ms: number): void
   reportDeadlock(deadlock: Deadlock): void
+  /** The name of an imported function, by its number. */
+  functionName(fn: number): string | undefined
 }
 
 /**
