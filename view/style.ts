@@ -1,3 +1,5 @@
+import { checkerCss } from './checker/style.ts'
+
 /**
  * The style of the view. The colours are those of Okabe and Ito, which people with any colour vision can tell
  * apart; each state also has its own height or pattern in the lanes.
@@ -89,7 +91,7 @@ let made: CSSStyleSheet | undefined
 export function sheet(): CSSStyleSheet {
   if (made === undefined) {
     made = new CSSStyleSheet()
-    made.replaceSync(css)
+    made.replaceSync(css + checkerCss)
   }
   return made
 }

@@ -3,8 +3,12 @@ import { availableParallelism } from 'node:os'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import type { CheckOptions, ExplorerName } from '../checker/run/options.ts'
 import { runChecks } from '../checker/run/runner.ts'
-import { streams } from './failure.ts'
+import { WatchedChecks } from '../checker/run/watched.ts'
+import { CheckSource } from '../view/node-checksource.ts'
+import { serveView } from '../view/node-server.ts'
+import { CommandError, EXIT_USAGE, fileError, guarded, streams } from './failure.ts'
 import { wholeNumber } from './numbers.ts'
+import { addressLine, interrupted } from './servedpage.ts'
 
 interface CheckFlags {
   explorer?: ExplorerName
@@ -31,6 +35,8 @@ interface CheckFlags {
   memory?: 'sequential' | 'weak'
   coverage?: boolean
   coverageFile?: string
+  view?: boolean
+  viewFile?: string
 }
 
 export function checkCommand(): Command {
@@ -85,41 +91,86 @@ export function checkCommand(): Command {
     .option('--coverage', 'print which lines and branches of the checked files no execution reached')
     .option('--coverage-file <file>', 'write the coverage as lcov, or as JSON when the name ends in .json')
     .option('--timeline <file>', 'write a failing execution for a trace viewer')
+    .option(
+      '--view',
+      'serve a page that shows how far the search is, and a failing execution step by step; until Ctrl-C',
+    )
+    .option('--view-file <file>', 'write a failing execution for `heddle view`')
     .addHelpText(
       'after',
       '\nExamples:\n  heddle check src\n  heddle check ring.check.ts --explorer pct --runs 10000\n  heddle check ring.check.ts --only "full ring" --replay 0x4.1x3',
     )
-    .action(async (paths: string[], flags: CheckFlags) => {
-      const { only, json, timeline, parallel, bail, replay, time, patience, allowIncomplete, ...others } =
-        flags
-      const { coverage, coverageFile, jobs, cache, ...rest } = others
-      const override: CheckOptions = {
-        ...rest,
-        ...(replay === undefined ? {} : { explorer: 'replay', schedule: replay }),
-      }
-      process.exitCode = await runChecks(
-        paths,
-        {
-          override,
-          only,
-          json,
-          timeline,
-          parallel,
-          jobs,
-          cache,
-          bail,
-          time,
-          patience,
-          allowIncomplete,
-          coverage,
-          coverageFile,
-        },
-        {
-          ...streams,
-          live: process.stderr.isTTY === true && json !== true,
-        },
-      )
+    .action(async (paths: string[], flags: CheckFlags) =>
+      guarded('check', flags, async () => {
+        process.exitCode = await check(paths, flags)
+      }),
+    )
+}
+
+/** Runs the checks. Returns the exit code. */
+async function check(paths: readonly string[], flags: CheckFlags): Promise<number> {
+  const { only, json, timeline, parallel, bail, replay, time, patience, allowIncomplete, ...others } = flags
+  const { coverage, coverageFile, jobs, cache, view, viewFile, ...rest } = others
+  const override: CheckOptions = {
+    ...rest,
+    ...(replay === undefined ? {} : { explorer: 'replay', schedule: replay }),
+  }
+  const watched = watchedBy(flags)
+  const server =
+    view === true && watched ? await serveView(new CheckSource(watched, paths.join(' '))) : undefined
+  if (server !== undefined) streams.err(addressLine(server.url))
+  const exitCode = await runChecks(
+    paths,
+    {
+      override,
+      only,
+      json,
+      timeline,
+      parallel,
+      jobs,
+      cache,
+      bail,
+      time,
+      patience,
+      allowIncomplete,
+      coverage,
+      coverageFile,
+    },
+    {
+      ...streams,
+      live: process.stderr.isTTY === true && json !== true,
+    },
+    watched,
+  )
+  if (viewFile !== undefined && watched !== undefined) save(watched, viewFile, json === true)
+  if (server !== undefined) {
+    // Ctrl-C during the search has ended it; the next one ends the command.
+    await interrupted()
+    await server.close()
+  }
+  return exitCode
+}
+
+/** The searches that a page can ask again are in this process, on this thread. */
+function watchedBy({ view, viewFile, parallel = 1, jobs = 1 }: CheckFlags): WatchedChecks | undefined {
+  if (view !== true && viewFile === undefined) return undefined
+  const other = parallel > 1 ? '--parallel' : jobs > 1 ? '--jobs' : undefined
+  if (other !== undefined) {
+    throw new CommandError(`${view === true ? '--view' : '--view-file'} explores on one thread`, {
+      exitCode: EXIT_USAGE,
+      hint: `leave ${other} out`,
     })
+  }
+  return new WatchedChecks()
+}
+
+function save(watched: WatchedChecks, file: string, json: boolean): void {
+  try {
+    if (!watched.save(file)) return
+  } catch (error) {
+    throw fileError(file, error, 'written')
+  }
+  if (!json) streams.out(`  heddle view ${file} shows the failing execution\n`)
 }
 
 function processes(text: string): number {

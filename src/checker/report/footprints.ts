@@ -107,7 +107,7 @@ export class Footprints implements StepObserver {
     }
     clock[own] = ordinals[at]
     this.clocks.push(clock)
-    return found.reverse()
+    return found.toReversed()
   }
 }
 
@@ -121,6 +121,7 @@ function readerOf(kind: number, view: unknown, index: unknown, b: unknown): (() 
     return () =>
       (view as unknown as Record<string, (...args: unknown[]) => unknown>)[getter](index, littleEndian)
   }
-  if (kind > WAIT_ASYNC && kind !== NOTIFY) return undefined
+  // A notify touches the list of waiters, and not the word.
+  if (kind > WAIT_ASYNC || kind === NOTIFY) return undefined
   return () => (view as unknown as Record<number, unknown>)[index]
 }

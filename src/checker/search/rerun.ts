@@ -16,9 +16,9 @@ export type Rerun =
 
 /**
  * Runs a schedule of a check and records it, with the way it ends. The first `firm` entries must be followed
- * exactly: where one of their threads cannot move, the schedule is not possible. The others are followed
- * as far as they can be, because an earlier change may end a thread sooner. After them the running thread goes
- * on. The search may be over; its results do not change.
+ * exactly: where one of their threads cannot move, the schedule is not possible. The other entries are
+ * followed as far as they can be, because an earlier change may end a thread sooner. After them the running
+ * thread goes on. The search may be over; its results do not change.
  */
 export function rerun(search: Search, schedule: Schedule, firm: number = schedule.threads.length): Rerun {
   return search.withGuards(() => {
