@@ -83,6 +83,54 @@ ul { list-style: none; margin: 0; padding: 0; }
 dt { color: var(--dim); }
 dd { margin: 0; font-variant-numeric: tabular-nums; }
 .details button { margin-left: auto; }
+.split { display: flex; flex: 1; min-height: 0; }
+.tablepane { flex: 1; min-width: 0; display: flex; flex-direction: column; }
+.tablepane .tools input { width: 20em; }
+aside {
+  width: 330px; box-sizing: border-box; overflow: auto; padding: 12px; border-left: 1px solid var(--line);
+  background: var(--raised); display: flex; flex-direction: column; gap: 10px; align-items: stretch;
+}
+aside h2 { margin: 0; overflow-wrap: anywhere; }
+.asidehead { display: flex; justify-content: space-between; gap: 8px; align-items: start; }
+.table { flex: 1; overflow: auto; position: relative; outline-offset: -2px; }
+.row {
+  display: grid; height: 26px; align-items: center; box-sizing: border-box; border-bottom: 1px solid var(--line);
+  grid-template-columns: minmax(9em, 2fr) 6em 3em 5.5em 4em 5em 9em 5em minmax(7em, 1fr); column-gap: 10px;
+  padding: 0 12px; min-width: 760px;
+}
+.row.head { position: sticky; top: 0; z-index: 1; background: var(--raised); height: 30px; }
+.row.head button { background: none; border: 0; padding: 0; text-align: left; color: var(--dim); white-space: nowrap; }
+.row.head [aria-sort=ascending] button, .row.head [aria-sort=descending] button { color: var(--text); }
+.rows { position: relative; min-width: 760px; }
+.rows .row { position: absolute; left: 0; right: 0; cursor: pointer; }
+.rows .row:hover { background: var(--raised); }
+.rows .row[aria-selected=true] { background: color-mix(in srgb, var(--accent) 18%, var(--bg)); }
+.row span { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.row .number, .row.head .number { text-align: right; font-variant-numeric: tabular-nums; }
+.row .running { color: var(--running); } .row .runnable { color: var(--runnable); }
+.row .stopped { color: var(--stopped); } .row .being-killed { color: var(--bad); }
+.facts { display: grid; gap: 3px; margin: 0; }
+.facts div { display: grid; grid-template-columns: 8.5em 1fr; gap: 8px; }
+.facts dd { overflow-wrap: anywhere; }
+.controls { display: grid; gap: 6px; }
+.buttons { display: flex; flex-wrap: wrap; gap: 6px; }
+.said { margin: 0; min-height: 1.45em; color: var(--dim); }
+.stack { margin: 0; padding: 8px; overflow: auto; background: var(--bg); border: 1px solid var(--line); border-radius: 5px; }
+dialog { border: 1px solid var(--line); border-radius: 8px; background: var(--bg); color: var(--text); max-width: 30em; }
+dialog::backdrop { background: #0006; }
+dialog .buttons { justify-content: flex-end; }
+.histogram { margin: 0; }
+.histogram figcaption { margin-bottom: 3px; }
+.histogram svg { width: 100%; display: block; }
+.histogram rect { fill: var(--running); }
+.histogram text { font-size: 9px; fill: var(--dim); }
+.waits { margin: 0; padding: 0; list-style: none; display: grid; gap: 2px; }
+.waits button { width: 100%; text-align: left; border-color: transparent; background: none; padding: 3px 6px; font-variant-numeric: tabular-nums; }
+.waits button:hover { background: var(--bg); }
+@media (max-width: 760px) {
+  .split { flex-direction: column; }
+  aside { width: auto; max-height: 45%; border-left: 0; border-top: 1px solid var(--line); }
+}
 @media (prefers-reduced-motion: reduce) { * { scroll-behavior: auto !important; transition: none !important; } }
 `
 

@@ -19,7 +19,7 @@ export type ControlRequest =
   | { readonly op: 'metrics' }
   /** What is new since the last such request on this connection. */
   | { readonly op: 'events' | 'changes' }
-  | { readonly op: 'stop' | 'continue' | 'kill'; readonly task: number }
+  | { readonly op: 'stop' | 'continue' | 'kill' | 'stack'; readonly task: number }
   | { readonly op: 'priority'; readonly task: number; readonly priority: TaskPriority }
 
 export interface Hello {
@@ -37,6 +37,7 @@ export type ControlReply =
       readonly events: { readonly now: number; readonly lost: number; readonly base64: string }
     }
   | { readonly ok: true; readonly changes: TaskChanges }
+  | { readonly ok: true; readonly stack: string }
   | { readonly ok: true; readonly done: boolean }
   | { readonly ok: false; readonly error: string }
 
@@ -66,7 +67,7 @@ export function answer(
   hello: Hello,
   request: unknown,
   session: ControlSession = new ControlSession(view),
-): ControlReply {
+): ControlReply | Promise<ControlReply> {
   try {
     return perform(view, hello, request as ControlRequest, session)
   } catch (error) {
@@ -79,7 +80,7 @@ function perform(
   hello: Hello,
   request: ControlRequest,
   session: ControlSession,
-): ControlReply {
+): ControlReply | Promise<ControlReply> {
   switch (request?.op) {
     case 'hello':
       return { ok: true, hello }
@@ -93,13 +94,20 @@ function perform(
     }
     case 'changes':
       return { ok: true, changes: session.feed.tasks() }
+    case 'stack':
+      return stackOf(view, request.task)
     case 'stop':
       return { ok: true, done: withTask(view, request.task, task => schedulerStop(view.s, task)) }
     case 'continue':
       return { ok: true, done: withTask(view, request.task, task => schedulerContinue(view.s, task)) }
     case 'kill': {
       const job = findJob(view, request.task)
-      return { ok: true, done: job !== 0 && requestKill(view, job, KILL_CALLED, 'killed from heddle top') }
+      return {
+        ok: true,
+        done:
+          job !== 0 &&
+          requestKill(view, job, KILL_CALLED, 'killed from outside, by heddle top or heddle view'),
+      }
     }
     case 'priority': {
       const level = priorityOf(request.priority)
@@ -108,6 +116,15 @@ function perform(
     default:
       return { ok: false, error: `op: ${JSON.stringify((request as { op?: unknown })?.op)} is not a request` }
   }
+}
+
+async function stackOf(view: KernelView, number: number): Promise<ControlReply> {
+  const job = findJob(view, number)
+  const cpu = job === 0 ? 0 : Atomics.load(view.i32, job + Job.cpu)
+  if (cpu === 0) return { ok: false, error: 'stack: the task has not begun, or has ended' }
+  const stack = (await view.booter?.mail.stackOf(cpu - 1, number)) ?? null
+  if (stack !== null) return { ok: true, stack }
+  return { ok: false, error: `stack: CPU ${cpu - 1} runs code without a safepoint; try again` }
 }
 
 function base64Of(bytes: Uint8Array): string {

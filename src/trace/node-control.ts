@@ -64,9 +64,11 @@ function close(server: Server, remove: () => void): void {
   remove()
 }
 
-function serve(socket: Socket, reply: (request: unknown) => ControlReply): void {
+function serve(socket: Socket, reply: (request: unknown) => ControlReply | Promise<ControlReply>): void {
   socket.unref()
   socket.on('error', () => socket.destroy())
+  let last: Promise<void> = Promise.resolve()
+  let waiting = 0
   onLines(socket, line => {
     let request: unknown
     try {
@@ -75,7 +77,17 @@ function serve(socket: Socket, reply: (request: unknown) => ControlReply): void 
       socket.write(`${JSON.stringify({ ok: false, error: 'a request is one line of JSON' })}\n`)
       return
     }
-    socket.write(`${JSON.stringify(reply(request))}\n`)
+    // Replies are in the order of the requests, also if one takes time.
+    const answered = reply(request)
+    if (!(answered instanceof Promise) && waiting === 0) {
+      socket.write(`${JSON.stringify(answered)}\n`)
+      return
+    }
+    waiting++
+    last = last.then(async () => {
+      socket.write(`${JSON.stringify(await answered)}\n`)
+      waiting--
+    })
   })
 }
 

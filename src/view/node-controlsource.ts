@@ -20,6 +20,8 @@ const KEPT_BYTES = 64 << 20
  */
 export class ControlSource implements ViewSource {
   private readonly client: ControlClient
+  /** For requests of the page: an answer that takes time must not hold up the events. */
+  private readonly asker: ControlClient
   private readonly listeners = new Set<ViewListener>()
   private readonly kept: ViewMessage[] = []
   private readonly tasks = new Map<number, ViewTasks['changed'][number]>()
@@ -31,14 +33,15 @@ export class ControlSource implements ViewSource {
   /** Resolves when the program has ended, or the connection. */
   readonly end: Promise<void>
 
-  private constructor(client: ControlClient) {
+  private constructor(client: ControlClient, asker: ControlClient) {
     this.client = client
+    this.asker = asker
     this.end = this.poll()
   }
 
   /** Connects to the socket. Rejects when no program listens. */
   static async connect(path: string): Promise<ControlSource> {
-    return new ControlSource(await ControlClient.connect(path))
+    return new ControlSource(await ControlClient.connect(path), await ControlClient.connect(path))
   }
 
   open(listen: ViewListener): () => void {
@@ -61,7 +64,7 @@ export class ControlSource implements ViewSource {
       return { ok: false, error: `${request.op}: the page gets these by itself` }
     }
     try {
-      return await this.client.ask(request)
+      return await this.asker.ask(request)
     } catch (error) {
       return { ok: false, error: (error as Error).message }
     }
@@ -69,6 +72,7 @@ export class ControlSource implements ViewSource {
 
   close(): void {
     this.client.close()
+    this.asker.close()
   }
 
   private async poll(): Promise<void> {

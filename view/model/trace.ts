@@ -60,6 +60,8 @@ export class TraceModel implements TrackSink {
   /** By CPU number: the track of the task that runs there. */
   private readonly runsOn: number[] = []
   private readonly cpuNumbers = new Map<number, number>()
+  /** The last lane that ran in a slot of the kernel's task table. */
+  private readonly bySlot = new Map<number, Lane>()
   events = 0
   lostEvents = 0
   first: number = Infinity
@@ -81,7 +83,7 @@ export class TraceModel implements TrackSink {
     const lane = this.lanes.get(track)
     if (lane === undefined) return
     const cpu = this.cpuNumbers.get(track)
-    if (cpu !== undefined) lane.begin(time, name, RUNNING, this.runsOn[cpu] ?? 0, args)
+    if (cpu !== undefined) this.beginRun(lane, time, name, this.runsOn[cpu] ?? 0, args)
     else this.beginState(lane, time, name, args)
     if (arrows?.ends !== undefined) this.arrive(track, time, arrows.ends)
   }
@@ -135,6 +137,12 @@ export class TraceModel implements TrackSink {
     return lane.openState === 0 ? 0 : lane.otherOf(lane.count - 1)
   }
 
+  /** The lane of the task with this slot and name; undefined: it has not run since the trace began. */
+  laneOfSlot(slot: number, name: string): Lane | undefined {
+    const lane = this.bySlot.get(slot)
+    return lane?.track.name === name ? lane : undefined
+  }
+
   /** Arrows that are inside a time, at least in part. Null: there are more than `most`. */
   arrowsIn(from: number, to: number, most: number): Arrow[] | null {
     const found: Arrow[] = []
@@ -186,6 +194,12 @@ export class TraceModel implements TrackSink {
       fromTask: words[3][row],
       toTask: words[4][row],
     }
+  }
+
+  private beginRun(cpu: Lane, time: number, name: string, task: number, args: TrackArgs | undefined): void {
+    cpu.begin(time, name, RUNNING, task, args)
+    const lane = this.lanes.get(task)
+    if (lane !== undefined && typeof args?.slot === 'number') this.bySlot.set(args.slot, lane)
   }
 
   private beginState(lane: Lane, time: number, name: string, args: TrackArgs | undefined): void {

@@ -79,8 +79,19 @@ export class Chart {
 
   shownTasks(): Lane[] {
     const { trace } = this.data
-    if (this.chosen.length === 0) return trace.tasks.slice(0, CHOSEN_BY_ITSELF)
+    if (this.chosen.length === 0) return this.firstTasks()
     return this.chosen.flatMap(id => trace.lanes.get(id) ?? [])
+  }
+
+  /** The first tasks; those that import modules only where there is room for all. */
+  private firstTasks(): Lane[] {
+    const { tasks } = this.data.trace
+    if (tasks.length <= CHOSEN_BY_ITSELF) return tasks.slice()
+    const first: Lane[] = []
+    for (let at = 0; at < tasks.length && first.length < CHOSEN_BY_ITSELF; at++) {
+      if (!tasks[at].track.name.startsWith('import on CPU')) first.push(tasks[at])
+    }
+    return first
   }
 
   /** The first choice of the user replaces those that were shown by themselves. */

@@ -155,10 +155,9 @@ function drawName(
   const left = lane.track.kind === 'task' ? 24 : 10
   let room = GUTTER - left - 8
   if (lane.track.kind === 'cpu') {
-    const cpu = Number(lane.track.name.slice(4))
-    const share = chart.isLive
-      ? (chart.data.cpuShares[cpu] ?? 0)
-      : lane.covered(chart.window.from, chart.window.to, chart.until) / chart.window.span
+    const from = Math.max(chart.window.from, chart.data.trace.first)
+    const to = Math.min(chart.window.to, chart.until)
+    const share = to <= from ? 0 : lane.covered(from, to, chart.until) / (to - from)
     const text = `${Math.round(Math.min(1, share) * 100)} %`
     context.textAlign = 'right'
     context.fillStyle = palette.dim

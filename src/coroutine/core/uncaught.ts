@@ -54,6 +54,17 @@ function addCallers(error: unknown, caller: SavedFrame | null): void {
   writeStack(error, mending)
 }
 
+/** The calls in a stopped coroutine, from its innermost saved frame outwards, as lines of a stack. */
+export function savedLines(top: SavedFrame | null): string[] {
+  const found: string[] = []
+  const lines = new Map<StopTrace, string[]>()
+  for (let frame = top; frame !== null && found.length < TRACE_FRAMES; frame = frame.below) {
+    const line = lineOf(frame, lines)
+    if (line !== null) found.push(line)
+  }
+  return found
+}
+
 /** Null for frames of the machinery. */
 function lineOf(
   { trace, traced_below, reenter }: SavedFrame,

@@ -38,8 +38,11 @@ export class CpuMail {
   private readonly arrivals = new Map<number, () => void>()
   /** By the number of the task. */
   private readonly inboxes = new Map<number, Inbox>()
+  private readonly stackOf: (task: number) => string
 
-  constructor(cpu: Cpu, published: PublishedObjects) {
+  /** `stackOf`: the stack of a task that has begun on this CPU, by its number. */
+  constructor(cpu: Cpu, published: PublishedObjects, stackOf: (task: number) => string) {
+    this.stackOf = stackOf
     this.cpu = cpu
     this.published = published
     published.poll = () => cpu.poll()
@@ -85,6 +88,8 @@ export class CpuMail {
       this.inboxOf(message.task).put(message.value)
     } else if (message.kind === 'published') {
       this.published.accept(message.id, message.object)
+    } else if (message.kind === 'stack') {
+      this.send({ kind: 'stack', task: message.task, stack: this.stackOf(message.task) })
     } else if (message.kind === 'drop') {
       this.args.delete(message.id)
     } else {

@@ -41,6 +41,7 @@ import { CpuMail } from './cpumail.ts'
 import { type CapturedContext, enterContext } from './context.ts'
 import { type Ending, finishJob } from '../join/finish.ts'
 import { type TaskFunction, taskFunction } from '../spawn/functions.ts'
+import { stackOfTask } from './stoppedstack.ts'
 import { Job, LOCAL_FUNCTION, NOT_KILLED } from '../spawn/job.ts'
 import { JobCode } from '../spawn/jobcode.ts'
 import { JobArguments } from './jobarguments.ts'
@@ -105,7 +106,7 @@ export class KernelCpu implements Runner {
     this.life = cpu.lives
     this.wakeQueue = view.futexes.context.wakeQueue
     this.code = new JobCode(view, boot)
-    this.mail = new CpuMail(cpu, view.codec.published)
+    this.mail = new CpuMail(cpu, view.codec.published, task => stackOfTask(this, this.runs, task))
     this.args = new JobArguments(view, cpu.id, this.mail, this.code)
   }
 

@@ -25,6 +25,8 @@ export type ToCpu =
   | { readonly kind: 'drop'; readonly id: number }
   | { readonly kind: 'message'; readonly task: number; readonly value: unknown }
   | { readonly kind: 'published'; readonly id: number; readonly object: object }
+  /** Asks for the stack of a task that has begun there. */
+  | { readonly kind: 'stack'; readonly task: number }
 
 export type ToBooter =
   | { readonly kind: 'began'; readonly task: number }
@@ -32,6 +34,7 @@ export type ToBooter =
   | { readonly kind: 'message'; readonly task: number; readonly value: unknown }
   /** The task has ended: this is its last message. */
   | { readonly kind: 'end'; readonly task: number }
+  | { readonly kind: 'stack'; readonly task: number; readonly stack: string }
 
 /** What the job holds in place of arguments that travel as a message. */
 export interface MailedArgs {
@@ -44,6 +47,9 @@ interface Letter {
   readonly value: unknown
   readonly transfer: readonly object[]
 }
+
+/** A CPU that runs code without safepoints does not answer. */
+const STACK_MS = 1000
 
 /** The booting thread's end of the mail. */
 export class BooterMail {
@@ -58,6 +64,7 @@ export class BooterMail {
   /** By CPU: the tasks whose arguments were sent there. */
   private readonly sentTo = new Map<number, Set<Task<any>>>()
   private nextArgs = 1
+  private readonly stacks = new Map<number, ((stack: string | null) => void)[]>()
 
   constructor(view: KernelView, machine: KernelMachine) {
     this.view = view
@@ -127,8 +134,33 @@ export class BooterMail {
     })
   }
 
+  /**
+   * The stack of a task where it stopped last, from its CPU: the CPU answers between two slices. Null: it did
+   * not answer in time.
+   */
+  stackOf(cpu: number, task: number): Promise<string | null> {
+    return new Promise(resolve => {
+      const waiting = this.stacks.get(task) ?? []
+      this.stacks.set(task, waiting)
+      waiting.push(resolve)
+      setTimeout(() => this.answerStack(task, null), STACK_MS)
+      const message: ToCpu = { kind: 'stack', task }
+      this.machine.post?.(cpu, message)
+    })
+  }
+
+  private answerStack(task: number, stack: string | null): void {
+    const waiting = this.stacks.get(task) ?? []
+    this.stacks.delete(task)
+    for (const resolve of waiting) resolve(stack)
+  }
+
   /** A CPU has sent this. */
   receive(message: ToBooter): void {
+    if (message.kind === 'stack') {
+      this.answerStack(message.task, message.stack)
+      return
+    }
     if (message.kind === 'result') {
       this.results.set(message.task, { value: message.value })
       this.view.completions.interrupt()
