@@ -1,4 +1,5 @@
 import { checkerCss } from './checker/style.ts'
+import { simulationCss } from './simulation/style.ts'
 
 /**
  * The style of the view. The colours are those of Okabe and Ito, which people with any colour vision can tell
@@ -139,7 +140,7 @@ let made: CSSStyleSheet | undefined
 export function sheet(): CSSStyleSheet {
   if (made === undefined) {
     made = new CSSStyleSheet()
-    made.replaceSync(css + checkerCss)
+    made.replaceSync(css + checkerCss + simulationCss)
   }
   return made
 }

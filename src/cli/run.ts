@@ -20,6 +20,7 @@ import {
   requireFiles,
 } from './program.ts'
 import type { RunReport, RunRequest } from './runpreload.ts'
+import { runSimulationView } from './runsim.ts'
 import { runUnderTop } from './runtop.ts'
 import { runUnderView } from './runview.ts'
 
@@ -77,7 +78,10 @@ export function runCommand(): Command {
       '--top',
       'watch the program while it runs; its output follows afterwards. q closes the display, Ctrl-C ends the program',
     )
-    .option('--view', 'show the program on a page while it runs; prints the address. Ctrl-C ends both')
+    .option(
+      '--view',
+      'show the program on a page while it runs; prints the address. With --sim the page steps it. Ctrl-C ends both',
+    )
     .option('--sim', 'run on simulated CPUs, in virtual time')
     .option('--seed <n>', 'with --sim: the same seed gives the same run', wholeNumber)
     .option(
@@ -134,6 +138,10 @@ async function run(file: string, args: readonly string[], flags: RunFlags): Prom
     ...compileVariables(flags.compile),
     HEDDLE_RUN: JSON.stringify(wanted),
   })
+  if (flags.view && sim) {
+    const seeded = (wanted: number): NodeJS.ProcessEnv => env({ ...request, sim: { seed: wanted } })
+    return await runSimulationView(process.execPath, command, seeded, seed ?? 1, file)
+  }
   if (flags.view) return await runUnderView(process.execPath, command, env(request))
   if (top) return await runUnderTop(process.execPath, command, env(request))
   const start = (wanted: RunRequest): Promise<number> =>

@@ -9,6 +9,7 @@ import { type PolicyReport, setRunDefaults } from '../kernel/boot/rundefaults.ts
 import { VirtualTimers } from '../kernel/boot/virtualtimers.ts'
 import { traceFile } from '../trace/node-tracefile.ts'
 import { Recording } from '../trace/recording.ts'
+import { SimStepper } from './simstepper.ts'
 import { shareRecording } from '../trace/sharedrecording.ts'
 
 /** The options of the command, as the process of the program receives them. */
@@ -42,11 +43,12 @@ function prepare({ cpus, slice, sim, trace, report, view }: RunRequest): void {
       ...(sim && { machine: 'simulated', seed: sim.seed, cpus: cpus ?? 2 }),
     },
     ...(timers && { timers }),
+    ...(sim && view && { stepper: new SimStepper(sim.seed) }),
     ...(report !== undefined && { report: (about: RunReport) => writeReport(report, about) }),
   })
   timers?.install(globalThis as never)
   if (trace !== undefined) traceKernels(trace, report)
-  if (view) onBoot(kernel => shareRecording(kernel))
+  if (view && !sim) onBoot(kernel => shareRecording(kernel))
 }
 
 function writeReport(file: string, report: RunReport): void {

@@ -1,4 +1,5 @@
 import type { HandoffCounts } from '../../handoff/handoff.ts'
+import type { SimulatedMachine } from '../../machine/simulated/simulatedmachine.ts'
 import type { KernelOptions } from './options.ts'
 import type { VirtualTimers } from './virtualtimers.ts'
 
@@ -11,8 +12,18 @@ export interface RunDefaults {
   readonly options: Pick<KernelOptions, 'cpus' | 'slice' | 'machine' | 'seed'>
   /** For a run in virtual time: the program's timers and clocks. */
   readonly timers?: VirtualTimers
+  /** For simulated machines. */
+  readonly stepper?: Stepper
   /** Receives the report that is otherwise printed when a kernel closes. */
   readonly report?: (report: PolicyReport) => void
+}
+
+/** Decides when a simulated machine may take steps: a debugger that stops between them. */
+export interface Stepper {
+  /** Waits until the machine may take a step. */
+  next(machine: SimulatedMachine): Promise<void>
+  /** Called after each step. True: the machine may take no further step now. */
+  isOver(machine: SimulatedMachine): boolean
 }
 
 /** The final report of a policy. */

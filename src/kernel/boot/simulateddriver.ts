@@ -1,5 +1,5 @@
 import type { SimulatedMachine } from '../../machine/simulated/simulatedmachine.ts'
-import { runDefaults } from './rundefaults.ts'
+import { runDefaults, type Stepper } from './rundefaults.ts'
 import { turn } from '../cpu/eventloopturn.ts'
 import type { VirtualTimers } from './virtualtimers.ts'
 
@@ -18,6 +18,7 @@ export class SimulatedDriver {
   private readonly afterSteps: () => void
   private readonly hasNews: () => boolean
   private readonly timers: VirtualTimers | undefined
+  private readonly stepper: Stepper | undefined
   private isRunning = false
   private isKicked = false
   private isClosed = false
@@ -29,6 +30,7 @@ export class SimulatedDriver {
     this.afterSteps = afterSteps
     this.hasNews = hasNews
     this.timers = runDefaults()?.timers
+    this.stepper = runDefaults()?.stepper
     this.timers?.follow(machine)
   }
 
@@ -49,10 +51,11 @@ export class SimulatedDriver {
     let quiet = 0
     await turn()
     while (!this.isClosed) {
+      if (this.stepper !== undefined) await this.stepper.next(this.machine)
       this.isKicked = false
       const before = this.machine.steps
       const until = this.timers?.next ?? Infinity
-      const end = this.machine.run({ steps: STEPS_PER_TURN, until, stopWhen: this.hasNews })
+      const end = this.machine.run({ steps: STEPS_PER_TURN, until, stopWhen: this.mustStop })
       const after = this.machine.steps
       this.afterSteps()
       if (this.timers !== undefined) {
@@ -69,6 +72,11 @@ export class SimulatedDriver {
     }
     this.isRunning = false
     if (this.isKicked) this.kick()
+  }
+
+  private readonly mustStop = (): boolean => {
+    const isOver = this.stepper?.isOver(this.machine) === true
+    return this.hasNews() || isOver
   }
 
   /** Lets some real time pass, unless there is work: that happens in the next turn. */

@@ -80,6 +80,8 @@ export class SimulatedMachine implements Machine {
   readonly cpus: number
   /** Steps taken so far. */
   steps = 0
+  /** Slices that have ended by a tick. */
+  ticks = 0
   private readonly options: SimulatedOptions
   private readonly all: SimulatedCpu[] = []
   private readonly random: SeededRandom
@@ -296,6 +298,7 @@ export class SimulatedMachine implements Machine {
     if (end === 0 || isBefore(momentOf(cpu.clock), end)) return
     disarmSlice(i32, cpu.record)
     Atomics.store(i32, cpu.record + CpuRecord.needResched, 1)
+    this.ticks++
     this.record('tick', cpu.id, cpu.clock)
   }
 
