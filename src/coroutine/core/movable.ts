@@ -124,6 +124,16 @@ export function movableName(reenter: Reenter): string | undefined {
   return entry === undefined ? undefined : `${entry.module} ${entry.key}`
 }
 
+/** Why a task that runs this function cannot move. Null: its function can. */
+export function immovable(fn: object): string | null {
+  const name = found.nameOf(fn)
+  const entry = name === undefined ? undefined : modules.get(name.module)?.[0]?.entries.get(name.key)
+  if (entry?.fn.reenter) return null
+  return name === undefined
+    ? "it is not compiled as movable; begin it, or its module, with 'use task movable'"
+    : 'the compiler could not make it movable; `heddle compile --stats` says why'
+}
+
 /** Whether the module with this key has been loaded here. */
 export function isMovableModule(key: string): boolean {
   return modules.has(key)

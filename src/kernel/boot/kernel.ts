@@ -21,13 +21,14 @@ import { KernelClosedError, SpawnQueueFullError } from '../join/errors.ts'
 import { LOAD_MODULE } from '../spawn/functions.ts'
 import { runBootHooks } from './hooks.ts'
 import { KernelMonitor } from './monitor.ts'
-import { JOB_ARGS_MAILED, JOB_BOOTER, JOB_DETACHED, Job, JOB_RESTARTABLE } from '../spawn/job.ts'
+import { JOB_ARGS_MAILED, JOB_BOOTER, JOB_DETACHED, Job, JOB_PINNED, JOB_RESTARTABLE } from '../spawn/job.ts'
 import { type KernelEvents } from './kernelevents.ts'
 import { BOOTING_THREAD } from './layout.ts'
 import { BooterMail, type MailedArgs, type ToBooter } from '../cpu/mail.ts'
 import { onlyBuffers } from '../join/transferred.ts'
 import {
   FunctionReference,
+  immovableError,
   moduleUrl,
   type ModuleView,
   referenceOf,
@@ -409,7 +410,10 @@ export class Kernel {
     const { view } = this.booted
     const { name, detached, restartable, transfer } = options
     if (options !== noOptions) checkSpawnOptions(options, this.cpus)
+    if (options.movable === true && reference.immovable !== null)
+      throw immovableError(reference.name, reference.immovable)
     let control = JOB_BOOTER | (detached ? JOB_DETACHED : 0) | (restartable ? JOB_RESTARTABLE : 0)
+    if (options.movable === false) control |= JOB_PINNED
     const context = captureContextWord(view.codec)
     let word = 0
     let job: number

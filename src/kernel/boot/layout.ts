@@ -16,6 +16,7 @@ import { type HandoffLayout, reserveHandoff } from '../../handoff/layout.ts'
 import { reserveMachine } from '../../machine/core/cpurecord.ts'
 import { planScheduler, type SchedulerPlan } from '../../sched/core/scheduler.ts'
 import { COMPLETIONS_WORDS } from '../join/completions.ts'
+import { reserveObstacles } from '../cpu/obstacles.ts'
 import { reserveCounters } from './counters.ts'
 import { Job } from '../spawn/job.ts'
 import { MODULE_TABLE_WORDS } from '../spawn/moduletable.ts'
@@ -53,6 +54,8 @@ export interface KernelPlan {
   readonly counters: Region
   readonly heap: Region
   readonly published: Region
+  /** Why tasks cannot move yet (obstacles.ts). */
+  readonly obstacles: Region
   readonly handoff: HandoffLayout
   readonly words: number
 }
@@ -77,6 +80,7 @@ export function planKernel(sizes: KernelSizes): { plan: ArenaPlan; kernel: Kerne
   const counters = reserveCounters(plan, cpus)
   const heap = PayloadHeap.reserve(plan, sizes.heap, 'heap')
   const published = reservePublished(plan)
+  const obstacles = reserveObstacles(plan)
   const handoff = reserveHandoff(plan)
   return {
     plan,
@@ -92,6 +96,7 @@ export function planKernel(sizes: KernelSizes): { plan: ArenaPlan; kernel: Kerne
       counters,
       heap,
       published,
+      obstacles,
       handoff,
       words: plan.words,
     },

@@ -149,6 +149,11 @@ export interface SpawnOptions {
   /** It may be started again, with the same arguments, when its CPU dies. */
   readonly restartable?: boolean
   /**
+   * True: the task must be able to move to another CPU after it has started; an error if its function cannot.
+   * False: it stays on the CPU that starts it. Default: it moves if its function says 'use task movable'.
+   */
+  readonly movable?: boolean
+  /**
    * ArrayBuffers among the arguments that are moved instead of copied. On the booting thread also ports and
    * other objects that `postMessage` transfers: the CPU of such a task is chosen when it is spawned.
    */
@@ -208,6 +213,7 @@ export const spawnOptions: Known<SpawnOptions> = {
   timeout: true,
   detached: true,
   restartable: true,
+  movable: true,
   transfer: true,
 }
 
@@ -238,6 +244,7 @@ export function checkSpawnOptions(options: SpawnOptions, cpus: number): void {
   checkBoolean('roundRobin', roundRobin)
   checkBoolean('detached', detached)
   checkBoolean('restartable', restartable)
+  checkBoolean('movable', options.movable)
   if (affinity !== undefined) checkAffinity(affinity, cpus)
   if (timeout !== undefined) checkTime('timeout', timeout)
   if (signal !== undefined && typeof signal?.addEventListener !== 'function') {

@@ -10,6 +10,7 @@ import { isActive } from '../../machine/core/cpurecord.ts'
 import { Entity } from '../../sched/core/entity.ts'
 import type { Scheduler } from '../../sched/core/scheduler.ts'
 import { TaskRecord } from '../../sched/core/taskrecord.ts'
+import { Obstacles } from '../cpu/obstacles.ts'
 import { Completions } from '../join/completions.ts'
 import type { Deadlock } from '../recovery/deadlock.ts'
 import { AllowlistReader } from './allowlist.ts'
@@ -53,6 +54,7 @@ export class KernelView {
   readonly completions: Completions
   readonly handoff: Handoff
   readonly allowlist: AllowlistReader
+  readonly obstacles: Obstacles
   /** Null on every thread but the booting one. */
   booter: Booter | null = null
   /** The arena itself, as a mapped buffer whose words can be waited on. */
@@ -88,6 +90,7 @@ export class KernelView {
       context: this.futexes.context,
     })
     this.allowlist = new AllowlistReader(this)
+    this.obstacles = new Obstacles(this.i32, plan.obstacles)
   }
 
   isCpuActive(cpu: number): boolean {
@@ -153,6 +156,7 @@ export class KernelView {
     if (i32[job + Job.result] !== 0) codec.drop(job + Job.result)
     if (i32[job + Job.reason] !== 0) codec.drop(job + Job.reason)
     if (i32[job + Job.context] !== 0) codec.drop(job + Job.context)
+    if (i32[job + Job.image] !== 0) codec.drop(job + Job.image)
     i32[job + Job.number] = 0
     this.jobs.free(i32, job)
   }

@@ -45,6 +45,9 @@ export const RUN_CLAIMED = 16
 /** It has ended: no code runs as this task any more. */
 export const RUN_OVER = 32
 
+/** Its function can move: the CPU asks at each stop whether the task should. */
+export const RUN_MOVABLE = 64
+
 /** Fields that only some tasks need. */
 class TaskExtras {
   /** The CPU of an async function: its continuations run outside of any task. */
@@ -68,6 +71,8 @@ class TaskExtras {
   enter: EnterContext | null = null
   children: Set<ChildTask<any>> | null = null
   locals: Map<object, unknown> | null = null
+  /** Milliseconds that it had run when it moved to this CPU. */
+  ranElsewhere = 0
   /** The task as a waiter at futexes. */
   waiter: KernelTaskWaiter | null = null
 }

@@ -1,4 +1,6 @@
+import { immovable } from '../../coroutine/core/movable.ts'
 import { CoroutineError } from '../../coroutine/core/errors.ts'
+import { type Known, refuseUnknown } from '../../coroutine/core/knownoptions.ts'
 import { Entity } from '../../sched/core/entity.ts'
 import type { Scheduler } from '../../sched/core/scheduler.ts'
 import { setPriority } from '../../sched/core/setpriority.ts'
@@ -9,12 +11,13 @@ import { ChildTask } from '../join/childtask.ts'
 import { captureContextWord } from './context.ts'
 import { TaskExit } from '../join/finish.ts'
 import type { AnyFunction } from '../spawn/functions.ts'
-import { JOB_DETACHED, Job, JOB_LOCAL, LOCAL_FUNCTION, JOB_RESTARTABLE } from '../spawn/job.ts'
+import { JOB_DETACHED, Job, JOB_LOCAL, JOB_PINNED, LOCAL_FUNCTION, JOB_RESTARTABLE } from '../spawn/job.ts'
 import type { KernelCpu } from './kernelcpu.ts'
-import type { ResultOf } from '../spawn/modules.ts'
+import { immovableError, type ResultOf } from '../spawn/modules.ts'
 import { checkSpawnOptions, priorityOf, show, type SpawnOptions, type TaskPriority } from '../boot/options.ts'
 import { here } from './here.ts'
 import { spawnJob, taskOptions } from '../spawn/spawn.ts'
+import { nameLocal } from './tasklocal.ts'
 import { extrasOf, type CpuTask } from './cputask.ts'
 
 /** The task that is running, as it sees itself. */
@@ -117,10 +120,17 @@ export function spawn(
   const { detached = false, restartable = false } = options
   const name = options.name ?? (fn.name || 'task')
   const isLocal = number === undefined
+  if (options.movable === true) {
+    const why = isLocal
+      ? 'no other CPU knows it; export it from a module that kernel.import loads'
+      : immovable(fn)
+    if (why !== null) throw immovableError(name, why)
+  }
   const task = taskOptions(view, isLocal ? { ...options, affinity: [on.cpu.id] } : options, name)
   const control =
     (isLocal ? JOB_LOCAL : 0) |
     (detached ? JOB_DETACHED : 0) |
+    (options.movable === false ? JOB_PINNED : 0) |
     (restartable && !isLocal ? JOB_RESTARTABLE : 0)
   const context = captureContextWord(view.codec)
   let word = 0
@@ -172,12 +182,24 @@ export function exit(value?: unknown): never {
   throw new TaskExit(value)
 }
 
+const taskLocalOptions: Known<TaskLocalOptions> = { name: true }
+
+export interface TaskLocalOptions {
+  /**
+   * Its name, the same on every CPU, by which a task that moves finds it. Default: the place in the source;
+   * enough for a task-local that a module makes when it is loaded.
+   */
+  readonly name?: string
+}
+
 /** A value for each task. */
 export class TaskLocal<T> {
   readonly #initial: () => T
 
-  constructor(initial: () => T) {
+  constructor(initial: () => T, options: TaskLocalOptions = {}) {
+    refuseUnknown('new TaskLocal(initial, options)', options, taskLocalOptions)
     this.#initial = initial
+    nameLocal(this, options.name, TaskLocal)
   }
 
   get value(): T {

@@ -17,6 +17,7 @@ import {
 import { TIMED_OUT } from '../../coroutine/core/runner.ts'
 import type { Cpu } from '../../machine/core/machine.ts'
 import { bindTask } from '../../sched/balance/affinity.ts'
+import { isPacked, takePacked } from '../../sched/balance/move.ts'
 import { CONTINUES } from '../../sched/core/cpuloop.ts'
 import { Entity, POLICY_BOUND } from '../../sched/core/entity.ts'
 import { taskName } from '../../sched/core/taskname.ts'
@@ -45,12 +46,15 @@ import { stackOfTask } from './stoppedstack.ts'
 import { Job, LOCAL_FUNCTION, NOT_KILLED } from '../spawn/job.ts'
 import { JobCode } from '../spawn/jobcode.ts'
 import { JobArguments } from './jobarguments.ts'
+import { STAYS, TaskMover } from './mover.ts'
+import type { TaskImage } from './taskimage.ts'
 import { beginsJob } from './mailwords.ts'
 import { here } from './here.ts'
 import { Stretches } from './stretches.ts'
 import { CpuTaskWaker, Raised, timeOnly } from './taskwaker.ts'
 import {
   RUN_CLAIMED,
+  RUN_MOVABLE,
   RUN_YIELDS,
   RUN_OVER,
   RUN_PARKED,
@@ -82,6 +86,7 @@ export class KernelCpu implements Runner {
   readonly code: JobCode
   readonly mail: CpuMail
   private readonly args: JobArguments
+  private readonly mover: TaskMover
   /** The CPU task of the running task; null: none runs, or it has needed none so far. */
   run: CpuTask | null = null
   /** The job of the running task; 0: none runs. */
@@ -108,6 +113,7 @@ export class KernelCpu implements Runner {
     this.code = new JobCode(view, boot)
     this.mail = new CpuMail(cpu, view.codec.published, task => stackOfTask(this, this.runs, task))
     this.args = new JobArguments(view, cpu.id, this.mail, this.code)
+    this.mover = new TaskMover(this)
   }
 
   /** Runs a task until it stops. Returns the reason, for cpuLoop. */
@@ -120,6 +126,10 @@ export class KernelCpu implements Runner {
     try {
       if (run === undefined) return this.begin(task)
       this.run = run
+      if ((run.flags & RUN_MOVABLE) !== 0) {
+        const why = this.mover.atStop(run, false)
+        if (why !== STAYS) return why
+      }
       return run.extras !== null && run.extras.promise !== null ? resumeAsync(this, run) : this.advance(run)
     } finally {
       const isInside = this.s.thread.sections !== 0 && !this.isFaulty
@@ -237,6 +247,7 @@ export class KernelCpu implements Runner {
     const { i32, f64 } = this.view
     const { job } = this
     assert(i32[job + Job.task] === task, 'a job and its task know each other')
+    if (isPacked(i32, task)) return this.goOn(task, job)
     if (Atomics.load(i32, job + Job.killKind) !== NOT_KILLED) {
       this.claim(task, job)
       return this.finish({ threw: true, value: undefined, isKill: true })
@@ -260,6 +271,38 @@ export class KernelCpu implements Runner {
       return this.finish({ threw: true, value: error })
     }
     return fn.neverSuspends ? this.runInOneGo(fn, args) : this.start(fn, args)
+  }
+
+  /** Continues a task that was packed on another CPU. */
+  private goOn(task: number, job: number): number {
+    const failed = this.run?.extras?.settled?.threw === true
+    const missing = failed ? null : this.mover.missingCode(job)
+    if (missing !== null) return awaitResult(this, this.currentRun(), missing)
+    let image: TaskImage
+    try {
+      image = this.mover.read(job)
+    } catch (error) {
+      this.claim(task, job)
+      takePacked(this.s, task)
+      return this.finish({ threw: true, value: error })
+    }
+    const run = this.currentRun()
+    beginsJob(this.view.i32, job, this.cpu.id)
+    this.mover.take(run, image)
+    if (this.view.i32[job + Job.context] !== 0) this.openContext(job)
+    return this.advance(run)
+  }
+
+  /** The CPU tasks of this CPU that have a coroutine here. */
+  *startedTasks(): Generator<CpuTask, void, void> {
+    for (const run of this.runs) if (run !== undefined && run.coroutine !== null) yield run
+  }
+
+  /** The task is packed: its coroutine here never runs again. */
+  forget(run: CpuTask): void {
+    this.runs[this.view.i32[run.task + TaskRecord.slot]] = undefined
+    run.waits++
+    run.flags |= RUN_OVER
   }
 
   /** The context that the task inherits from its spawner: every stretch runs in it. The job keeps it. */
@@ -335,6 +378,7 @@ export class KernelCpu implements Runner {
   private start(fn: TaskFunction, args: readonly unknown[]): number {
     const run = this.currentRun()
     run.coroutine = coroutineOf(fn.fn, args)
+    if (fn.isMovable) this.mover.started(run)
     return this.advance(run)
   }
 
@@ -381,7 +425,12 @@ export class KernelCpu implements Runner {
       run.flags &= ~RUN_YIELDS
       return SWITCH_YIELDS
     }
-    return this.cpu.stepwise && !this.cpu.needResched ? CONTINUES : SWITCH_PREEMPTED
+    const continues = this.cpu.stepwise && !this.cpu.needResched
+    if ((run.flags & RUN_MOVABLE) !== 0) {
+      const why = this.mover.atStop(run, !continues)
+      if (why !== STAYS) return why
+    }
+    return continues ? CONTINUES : SWITCH_PREEMPTED
   }
 
   private stretch(coroutine: Coroutine, raising: boolean, sent: unknown): boolean {

@@ -1,7 +1,8 @@
 import { type Known, refuseUnknown } from '../../coroutine/core/knownoptions.ts'
 import { taskAccount } from '../../sched/core/account.ts'
 import { setAffinity } from '../../sched/balance/affinity.ts'
-import { cpusOf, maskOf } from '../../sched/core/cpumask.ts'
+import { askToMove } from '../../sched/balance/move.ts'
+import { cpusOf, maskHas, maskOf } from '../../sched/core/cpumask.ts'
 import { Entity } from '../../sched/core/entity.ts'
 import { setNice, setPriority } from '../../sched/core/setpriority.ts'
 import { schedulerContinue, schedulerStop } from '../../sched/core/stop.ts'
@@ -11,6 +12,7 @@ import { requestKill } from './cancel.ts'
 import {
   OUTCOME_EVICTED,
   Job,
+  JOB_MOVABLE,
   KILL_CALLED,
   OUTCOME_KILLED,
   OUTCOME_LOST,
@@ -63,6 +65,14 @@ export interface TaskStatus {
   readonly waitTime: number
   readonly switches: number
   readonly preemptions: number
+  /** How often it has moved to another CPU after its start. */
+  readonly moves: number
+  /** The CPU that it moved from last; null: it has not moved. */
+  readonly movedFrom: number | null
+  /** Bytes of its state when it moved last; 0: it has not moved. */
+  readonly stateBytes: number
+  /** It should move and has not yet; null: it need not move. */
+  readonly moving: { readonly waitsFor: string | null } | null
 }
 
 export type TaskEvent = 'stop' | 'resume' | 'kill' | 'restart' | 'end' | 'message'
@@ -163,7 +173,10 @@ export abstract class TaskHandle {
     return this.job !== 0 && this.view.withTask(this.job, task => setNice(this.view.s, task, nice))
   }
 
-  /** Sets the CPUs that it may start on. A started task stays on its CPU. False: it has started, or ended. */
+  /**
+   * Sets the CPUs that it may run on. A started task moves there at its next safepoint if it can; `status.moving`
+   * says what it waits for. False: it has started and cannot move, or has ended.
+   */
   setAffinity(cpus: readonly number[]): boolean {
     const { view } = this
     checkAffinity(cpus, view.plan.sizes.cpus)
@@ -171,13 +184,16 @@ export abstract class TaskHandle {
     let changed = false
     if (this.job === 0) return false
     view.withTask(this.job, task => {
-      if (Atomics.load(view.i32, this.job + Job.cpu) !== 0) return
+      const hasStarted = Atomics.load(view.i32, this.job + Job.cpu) !== 0
+      if (hasStarted && (Atomics.load(view.i32, this.job + Job.control) & JOB_MOVABLE) === 0) return
       view.i32[this.job + Job.affinity] = low
       view.i32[this.job + Job.affinity + 1] = high
       // Dequeue and enqueue it: the new mask chooses the queue.
-      const queued = schedulerStop(view.s, task)
+      const queued = !hasStarted && schedulerStop(view.s, task)
       setAffinity(view.s, task, low, high)
       if (queued) schedulerContinue(view.s, task)
+      // It may have started in the meantime.
+      askToMove(view.s, task)
       changed = true
     })
     return changed
@@ -226,6 +242,10 @@ export abstract class TaskHandle {
       figures.priority = i32[se + Entity.basePriority]
       figures.nice = i32[se + Entity.nice]
       if (figures.outcome !== OUTCOME_PENDING) return
+      if (Atomics.load(i32, task + TaskRecord.moveAsked) !== 0 && isMisplaced(this.view, task, se)) {
+        const { jobs, obstacles } = this.view
+        figures.moving = { waitsFor: obstacles.read(jobs.indexOf(this.job), this.id) }
+      }
       state = 'queued'
       const isOnCpu = Atomics.load(i32, se + Entity.onCpu) !== 0
       // A task that is asked to stop runs on until its next safepoint.
@@ -260,8 +280,18 @@ export abstract class TaskHandle {
       waitTime,
       switches,
       preemptions,
+      moves: figures.moves,
+      movedFrom: figures.moves === 0 ? null : figures.movedFrom,
+      stateBytes: figures.moves === 0 ? 0 : figures.imageBytes,
+      moving: figures.moving,
     }
   }
+}
+
+/** Whether a started task should not be on its CPU: by its mask, or because that CPU ends. */
+function isMisplaced({ i32, s }: KernelView, task: number, se: number): boolean {
+  const cpu = Atomics.load(i32, se + Entity.cpu)
+  return !s.isActive(cpu) || !maskHas(i32[task + TaskRecord.allowed], i32[task + TaskRecord.allowed + 1], cpu)
 }
 
 /**
@@ -277,6 +307,10 @@ interface JobFigures {
   readonly affinityHigh: number
   readonly began: number
   readonly ended: number
+  readonly moves: number
+  readonly movedFrom: number
+  readonly imageBytes: number
+  moving: TaskStatus['moving']
   priority: number
   nice: number
   switches: number
@@ -304,6 +338,10 @@ function figuresOf(view: KernelView, job: number): JobFigures {
     preemptions: i32[job + Job.preemptions],
     runTime: f64[(job + Job.runTime) >> 1],
     waitTime: f64[(job + Job.waitTime) >> 1],
+    moves: i32[job + Job.moves],
+    movedFrom: i32[job + Job.movedFrom],
+    imageBytes: i32[job + Job.imageBytes],
+    moving: null,
   }
 }
 

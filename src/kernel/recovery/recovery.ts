@@ -7,6 +7,8 @@ import { recoverFutexes, rescueFutexLock, wakeOrphans } from '../../futex/recove
 import { cpuRecord } from '../../machine/core/cpurecord.ts'
 import { requestDeaths, beginRescue, endRescue, isKnownDead } from '../../machine/core/deaths.ts'
 import type { CpuDeath, Machine } from '../../machine/core/machine.ts'
+import { isPacked } from '../../sched/balance/move.ts'
+import { wakeupTask } from '../../sched/core/wakeup.ts'
 import { cpusOf } from '../../sched/core/cpumask.ts'
 import { Entity, POLICY_ROUND_ROBIN } from '../../sched/core/entity.ts'
 import type { TaskOptions } from '../../sched/core/fork.ts'
@@ -18,6 +20,7 @@ import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import { Counters, deadlockWord, uncountEnded, uncountSpawned } from '../boot/counters.ts'
 import { type CpuLoss, describe } from '../join/errors.ts'
 import {
+  JOB_ASYNC,
   JOB_BOOTER,
   JOB_BY_ENDER,
   JOB_BY_OWNER,
@@ -110,6 +113,7 @@ export function recoverCpu(
   const { s, i32, codec } = view
   const dead = death.cpu
   freeOrphanedBlocks(view)
+  view.obstacles.recover(dead)
   codec.recover(dead, visit => visitPayloads(view, visit)) // 3
   // Collects all jobs that the dead CPU handed over: the others are found below.
   collector.collect()
@@ -205,6 +209,7 @@ function visitPayloads(view: KernelView, visit: (at: number) => void): void {
     visit(job + Job.result)
     visit(job + Job.reason)
     visit(job + Job.context)
+    visit(job + Job.image)
   }
 }
 
@@ -264,6 +269,10 @@ class JobRecovery implements Recovery {
       // CPU of that number whenever the job's grace period ends (monitor.ts). By compare-exchange: the task
       // may have begun elsewhere.
       else if (here) Atomics.compareExchange(i32, job + Job.cpu, this.dead + 1, 0)
+      if (lost === undefined && (control & JOB_ASYNC) !== 0 && task !== 0 && isPacked(i32, task)) {
+        // A packed task that waited on the dead CPU for its code. Any other goes back to sleep.
+        wakeupTask(this.view.s, task)
+      }
       if (owned && (control & JOB_DISOWNED) === 0) disownJob(this.view, job)
       return
     }
@@ -282,6 +291,7 @@ class JobRecovery implements Recovery {
     const { i32, codec } = view
     uncountEnded(view, job, this.dead)
     codec.drop(job + Job.result)
+    codec.drop(job + Job.image)
     const task = lost?.task ?? this.parted
     const options = task === 0 ? undefined : optionsOf(view, task, job)
     if (task !== 0) view.separateJob(task, job)

@@ -1,4 +1,5 @@
 import { runsInOneGo } from '../../coroutine/core/coroutine.ts'
+import { immovable } from '../../coroutine/core/movable.ts'
 import { tellUncompiledModule } from '../../coroutine/core/markedmodule.ts'
 import {
   loaderFace,
@@ -23,6 +24,8 @@ export interface TaskFunction {
   readonly neverSuspends: boolean
   /** It is an async function: the code after an await runs outside of any task. */
   readonly isAsync: boolean
+  /** A task that runs it may move to another CPU after it has started. */
+  readonly isMovable: boolean
   /** It runs a part of another task: in this asynchronous context, with that task's locals and signal. */
   readonly onBehalfOf?: { readonly run: CpuTask; readonly enter: EnterContext | null }
 }
@@ -32,6 +35,8 @@ export interface ExportedFunction {
   readonly name: string
   readonly number: number
   readonly isClass: boolean
+  /** Why its task cannot move; null: it can. */
+  readonly immovable: string | null
   /** It has no resumable form, and its own source does not contain 'use task'. */
   readonly isPlain: boolean
   /**
@@ -104,6 +109,7 @@ export class FunctionTable {
         name,
         number: base + index,
         isClass: isClass(fn),
+        immovable: immovable(fn),
         isPlain: this.byNumber[base + index]!.neverSuspends && !saysTask(fn),
         warning,
       }
@@ -215,5 +221,5 @@ export function taskFunction(name: string, fn: AnyFunction): TaskFunction {
   const neverSuspends = runsInOneGo(fn)
   if (neverSuspends) tellUncompiled(fn, name)
   const isAsync = neverSuspends && Object.prototype.toString.call(fn) === '[object AsyncFunction]'
-  return { fn, name, neverSuspends, isAsync }
+  return { fn, name, neverSuspends, isAsync, isMovable: !neverSuspends && immovable(fn) === null }
 }

@@ -68,6 +68,10 @@ export const Job: Layout<
   | 'ended'
   | 'runTime'
   | 'waitTime'
+  | 'image'
+  | 'moves'
+  | 'movedFrom'
+  | 'imageBytes'
 > = record('job', {
   /** The list of ended jobs that the booting thread collects (completions.ts). */
   next: word,
@@ -117,6 +121,12 @@ export const Job: Layout<
   runTime: float64,
   /** Milliseconds that it waited for a CPU; stored when job and task separate. */
   waitTime: float64,
+  /** The state of a started task that is packed (sched/balance/move.ts), as a payload; 0: it is not. */
+  image: word,
+  /** How often its task has moved, the CPU that it came from last, and the bytes of its state then. */
+  moves: word,
+  movedFrom: word,
+  imageBytes: word,
 })
 
 /** Packs priority and nice into one word. */
@@ -169,6 +179,11 @@ export const JOB_POSTED = 8192
 
 /** An async function: its CPU's event loop may run parts of it. */
 export const JOB_ASYNC = 4096
+
+/** The spawn said `movable: false`: its task stays on the CPU that starts it. */
+export const JOB_PINNED = 16384
+/** It runs a movable function, and was not pinned; set when it starts. */
+export const JOB_MOVABLE = 32768
 
 export const LOCAL_FUNCTION: number = -1
 

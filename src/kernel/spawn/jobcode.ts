@@ -1,4 +1,11 @@
-import { type AnyFunction, FunctionTable, LOAD_MODULE, type TaskFunction, taskFunction } from './functions.ts'
+import {
+  type AnyFunction,
+  type CodeSource,
+  FunctionTable,
+  LOAD_MODULE,
+  type TaskFunction,
+  taskFunction,
+} from './functions.ts'
 import { Job, LOCAL_FUNCTION, JOB_RESTARTABLE } from './job.ts'
 import type { CpuBoot } from '../boot/layout.ts'
 import { ModuleTable } from './moduletable.ts'
@@ -7,6 +14,7 @@ import type { KernelView } from '../boot/view.ts'
 /** The code of jobs on this CPU: their functions and arguments. */
 export class JobCode {
   readonly functions: FunctionTable
+  readonly source: CodeSource
   private readonly view: KernelView
   private readonly modules: ModuleTable
   private readonly local = new Map<number, { fn: TaskFunction; args: readonly unknown[] }>()
@@ -14,6 +22,7 @@ export class JobCode {
   constructor(view: KernelView, { code }: CpuBoot) {
     this.view = view
     this.functions = new FunctionTable(code)
+    this.source = code
     this.modules = new ModuleTable(view.i32, view.plan.moduleTable)
     this.functions.set(LOAD_MODULE, 'heddle import', (url: string, base: number) =>
       this.functions.load(url, base),

@@ -52,13 +52,23 @@ export class FunctionReference implements Spawnable {
   readonly number: number
   /** @internal */
   readonly isClass: boolean
+  /** @internal Why its tasks cannot move; null: they can, or no CPU has loaded it yet. */
+  readonly immovable: string | null
 
-  constructor(kernel: object, module: string, name: string, number: number, isClass: boolean = false) {
+  constructor(
+    kernel: object,
+    module: string,
+    name: string,
+    number: number,
+    isClass: boolean = false,
+    immovable: string | null = null,
+  ) {
     this.kernel = kernel
     this.module = module
     this.name = name
     this.number = number
     this.isClass = isClass
+    this.immovable = immovable
   }
 }
 
@@ -69,8 +79,8 @@ export function moduleView(
   functions: readonly ExportedFunction[],
 ): Record<string, FunctionReference> {
   const view: Record<string, FunctionReference> = Object.create(null)
-  for (const { name, number, isClass } of functions) {
-    view[name] = new FunctionReference(kernel, url, name, number, isClass)
+  for (const { name, number, isClass, immovable } of functions) {
+    view[name] = new FunctionReference(kernel, url, name, number, isClass, immovable)
   }
   return new Proxy(Object.freeze(view), {
     get(target, key) {
@@ -98,6 +108,11 @@ export function referenceOf(kernel: object, fn: unknown): FunctionReference {
   throw new TypeError(
     `spawn(${show(fn)}): not a function of a module; give a function from the result of kernel.import(url)`,
   )
+}
+
+/** The error of `spawn` with `movable: true`. */
+export function immovableError(name: string, why: string): TypeError {
+  return new TypeError(`spawn(${name}, args, { movable: true }): a task of ${name} cannot move: ${why}`)
 }
 
 /** The URL of a module, absolute. */

@@ -40,6 +40,8 @@ export interface JobSpec {
   /** A payload, owned by this thread until the job takes it; 0: no arguments. */
   readonly args: number
   readonly context: number
+  /** The state of a task that goes on (cpu/taskimage.ts), a payload like `args`; undefined: the task begins. */
+  readonly image?: number
   /** Bits of `control` (job.ts). */
   readonly control: number
   readonly owner: number
@@ -80,12 +82,16 @@ export function spawnJob(
   i32[job + Job.starts] = 0
   i32[job + Job.crashes] = 0
   i32[job + Job.control] = spec.control
+  i32[job + Job.image] = 0
+  i32[job + Job.moves] = 0
+  i32[job + Job.imageBytes] = 0
   i32[job + Job.spawnCount] = 0
   i32[job + Job.endCount] = 0
   writeAffinity(i32, job, spec.task.affinity)
   i32[job + Job.outcome] = OUTCOME_PENDING
   i32[job + Job.number] = (Atomics.add(i32, view.plan.counters.start + Counters.jobs, 1) + 1) | 0
   codec.put(job + Job.args, spec.args)
+  if (spec.image !== undefined) putImage(view, job, task, spec.image)
   if (spec.context !== 0) codec.put(job + Job.context, spec.context)
   view.bindJob(task, job)
   publishTask(s, task)
@@ -103,6 +109,15 @@ export function spawnJob(
   // Until here the job dies with this thread: no task would ever run it.
   jobs.publish(i32, job)
   return job
+}
+
+/** The task of the job goes on with this state, as a packed task does. It has not been published yet. */
+function putImage(view: KernelView, job: number, task: number, image: number): void {
+  const { codec, heap, i32 } = view
+  i32[job + Job.imageBytes] = heap.capacityOf(image)
+  i32[job + Job.starts] = 1
+  codec.put(job + Job.image, image)
+  Atomics.store(i32, task + TaskRecord.packed, 1)
 }
 
 /** Creates a new task for a job whose last one was lost with its CPU. */

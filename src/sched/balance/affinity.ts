@@ -12,8 +12,8 @@ import { lockTaskQueue } from '../core/taskqueue.ts'
 
 /**
  * Affinity: the CPUs that a task may run on. A change takes effect when the task is next woken (or stolen):
- * one that runs or waits stays on its CPU until it sleeps. A task that is bound to its CPU keeps its mask, and
- * the change counts when it is unbound (move.ts).
+ * one that runs or waits stays on its CPU until it sleeps. A task that is bound to its CPU keeps its mask,
+ * and the change counts when it is unbound (move.ts).
  *
  * The mask is two words, and a wakeup reads both:
  *

@@ -12,8 +12,8 @@ import { bindTask, unbindTask } from './affinity.ts'
 import { lockBoth, moveQueued, unlockBoth } from './steal.ts'
 
 /**
- * A started task moves. Its state (frames, values, task-locals) is data in the arena while it is `packed`, and
- * an object in the heap of one CPU otherwise. BOUND names that heap: `cpu`.
+ * A started task moves. Its state (frames, values, task-locals) is data in the arena while it is `packed`,
+ * and an object in the heap of one CPU otherwise. BOUND names that heap: `cpu`.
  *
  *   BOUND | packed | the state of a started task is
  *   ------+--------+---------------------------------------------------------------------------------------
@@ -61,8 +61,8 @@ export function isPacked(i32: Int32Array, task: number): boolean {
 }
 
 /**
- * Asks a started task to move if it should: its CPU checks that (`shouldMove`) at its next interrupt, and packs
- * the task as soon as it can. From any thread.
+ * Asks a started task to move if it should: its CPU checks that (`shouldMove`) at its next interrupt, and
+ * packs the task as soon as it can. From any thread.
  */
 export function askToMove(s: Scheduler, task: number): void {
   const { i32 } = s
@@ -72,10 +72,16 @@ export function askToMove(s: Scheduler, task: number): void {
   s.resched(cpu)
 }
 
-/** Whether a task that is bound to this CPU may not stay: the program, or the end of the CPU, says so. */
-export function shouldMove({ i32, cpu, queue }: Scheduler, task: number): boolean {
-  if (Atomics.load(i32, queue + RunQueue.online) === 0) return true
-  return !maskHas(i32[task + TaskRecord.allowed], i32[task + TaskRecord.allowed + 1], cpu)
+/**
+ * Whether a task that is bound to this CPU may not stay, because of its mask or because the CPU ends, and can go
+ * somewhere else.
+ */
+export function shouldMove(s: Scheduler, task: number): boolean {
+  const { i32, cpu, queue } = s
+  const low = i32[task + TaskRecord.allowed]
+  const high = i32[task + TaskRecord.allowed + 1]
+  if (Atomics.load(i32, queue + RunQueue.online) === 0) return (s.activeHalf(0) | s.activeHalf(1)) !== 0
+  return !maskHas(low, high, cpu) && ((low & s.activeHalf(0)) | (high & s.activeHalf(1))) !== 0
 }
 
 /**

@@ -87,12 +87,13 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
         cpuOffline(s, why)
         current = idle
         why = SWITCH_PREEMPTED
+        packAsked(s)
       }
       // This CPU holds no RCU reference here. Without this, a task that is alone on its CPU would delay all
       // callbacks for as long as it runs.
       rcu.quiescent(thread)
       if (s.finishRescue !== null) finishRescue(s)
-      if (i32[queue + RunQueue.moveAsked] !== 0) packAsked(s)
+      if (i32[queue + RunQueue.moveAsked] !== 0 || s.clock >= s.moveAt) packAsked(s)
       runCallbacks(s)
       if (cpu.mailPending || (s.clock >= s.turnAt && current !== idle)) {
         yield TURN
@@ -202,9 +203,10 @@ function interrupt(cpu: Cpu, s: Scheduler): void {
   expireTimers(s)
 }
 
-/** Packs the tasks of this CPU that should move and do not run. The running task stops first, and then moves. */
+/** Packs the tasks of this CPU that should move and do not run. The running task moves when it stops. */
 function packAsked(s: Scheduler): void {
   Atomics.store(s.i32, s.queue + RunQueue.moveAsked, 0)
+  s.moveAt = Infinity
   s.packAsked?.()
 }
 

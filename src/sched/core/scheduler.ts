@@ -189,6 +189,8 @@ export class Scheduler {
   finishRescue: (() => void) | null = null
   /** Packs tasks in this CPU's heap that were asked to move, between two tasks; set by the kernel's CPU. */
   packAsked: (() => void) | null = null
+  /** When this CPU tries again to pack a task that should move and could not; Infinity: there is none. */
+  moveAt: number = Infinity
   /** The CPU that a task which moves now should go to; -1: any. */
   moveTarget = -1
   /** Turns on this CPU take less time than a reading of the clock (cpuloop.ts): `clock` is recent enough. */

@@ -107,7 +107,7 @@ export const TaskRecord: Layout<
   name: words(8),
   /** Its lock owner record, of an upper layer; 0: it never took a lock. Written by the task. */
   owner: word,
-  /** The CPUs that the program allows; the entity's mask is one of them while the task is bound. As the mask. */
+  /** The CPUs that the program allows. The entity's mask is one of them while the task is bound. */
   allowed: words(2),
   /** 1: the state of the started task is in the arena, and in no heap that may run it (move.ts). */
   packed: word,

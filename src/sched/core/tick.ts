@@ -36,7 +36,7 @@ function sliceEnd(s: Scheduler, queue: number): number {
 export function armTick(s: Scheduler, queue: number): void {
   const { i32, f64 } = s
   let end = sliceEnd(s, queue)
-  if (queue === s.queue) end = Math.min(end, s.nextTimer, s.turnAt)
+  if (queue === s.queue) end = Math.min(end, s.nextTimer, s.turnAt, s.moveAt)
   const armed = f64[(queue + RunQueue.tickAt) >> 1]
   if (end === Infinity) {
     if (armed === 0 || queue !== s.queue) return

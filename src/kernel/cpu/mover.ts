@@ -1,0 +1,157 @@
+import { isMovableModule } from '../../coroutine/core/movable.ts'
+import { ArenaFullError } from '../../arena/memory/arena.ts'
+import { MOVES, pushAway, releasePacked, shouldMove, takePacked } from '../../sched/balance/move.ts'
+import { isWorthMoving, reliefFor } from '../../sched/balance/relief.ts'
+import { Entity } from '../../sched/core/entity.ts'
+import { RunQueue } from '../../sched/core/runqueue.ts'
+import { SWITCH_YIELDS } from '../../sched/core/switch.ts'
+import { TaskRecord } from '../../sched/core/taskrecord.ts'
+import { isCurrent } from '../../sched/core/wakeup.ts'
+import { EXT_MAJOR_PRIORITY } from '../../sched/core/priority.ts'
+import { importModule } from '../spawn/functions.ts'
+import { JOB_ASYNC, JOB_MOVABLE, JOB_PINNED, Job } from '../spawn/job.ts'
+import { type CpuTask, extrasOf, RUN_MOVABLE } from './cputask.ts'
+import type { KernelCpu } from './kernelcpu.ts'
+import { imageOf, obstacleTo, restoreTask, type TaskImage } from './taskimage.ts'
+
+/** `atStop`: the task goes on here. Different from every reason of `resume`. */
+export const STAYS = -2
+
+/**
+ * Packs and unpacks the started tasks of one CPU (sched/balance/move.ts): when they should move, and when
+ * another CPU should take one.
+ */
+export class TaskMover {
+  private readonly on: KernelCpu
+
+  constructor(on: KernelCpu) {
+    this.on = on
+    on.s.packAsked = () => this.packAsked()
+  }
+
+  /** A task begins to run a movable function. */
+  started(run: CpuTask): void {
+    const { i32 } = this.on.view
+    if ((Atomics.load(i32, run.job + Job.control) & JOB_PINNED) !== 0) return
+    Atomics.or(i32, run.job + Job.control, JOB_MOVABLE)
+    run.flags |= RUN_MOVABLE
+  }
+
+  /**
+   * A movable task has stopped at a safepoint, or is about to continue. STAYS, or the result of `resume`.
+   * `balances`: its slice may have ended, so another CPU may take it.
+   */
+  atStop(run: CpuTask, balances: boolean): number {
+    const { s } = this.on
+    const { i32 } = s
+    if (Atomics.load(i32, run.task + TaskRecord.moveAsked) !== 0) {
+      if (shouldMove(s, run.task)) return this.leave(run, -1)
+      Atomics.store(i32, run.task + TaskRecord.moveAsked, 0)
+    }
+    if (!balances || Atomics.load(i32, s.queue + RunQueue.load) < 2) return STAYS
+    const ran = this.ranHere(run)
+    if (!isWorthMoving(s, ran, i32[run.job + Job.imageBytes])) return STAYS
+    const target = reliefFor(s, run.task)
+    return target < 0 ? STAYS : this.leave(run, target)
+  }
+
+  /** Packs the tasks that should move and are queued or asleep here. The others are packed when they stop. */
+  private packAsked(): void {
+    const { s } = this.on
+    for (const run of this.on.startedTasks()) {
+      if ((run.flags & RUN_MOVABLE) === 0 || !shouldMove(s, run.task)) continue
+      Atomics.store(s.i32, run.task + TaskRecord.moveAsked, 1)
+      const se = s.i32[run.task + TaskRecord.entity]
+      if (isCurrent(s, se) || !this.pack(run, false)) continue
+      this.on.forget(run)
+      pushAway(s, se, -1)
+    }
+  }
+
+  /** Packs the current task, which leaves this CPU. */
+  private leave(run: CpuTask, target: number): number {
+    const { s } = this.on
+    if (!this.pack(run, target >= 0)) return STAYS
+    this.on.forget(run)
+    s.moveTarget = target
+    // A policy places its own tasks.
+    const { i32 } = s
+    return i32[i32[run.task + TaskRecord.entity] + Entity.priority] >> 2 === EXT_MAJOR_PRIORITY
+      ? SWITCH_YIELDS
+      : MOVES
+  }
+
+  /**
+   * (A) to (C) of move.ts. False: it cannot move now; the obstacle is written down. `maySkip`: it need not move,
+   * so a state that is too large for the time that it has run stays.
+   */
+  private pack(run: CpuTask, maySkip: boolean): boolean {
+    const { view, s } = this.on
+    const { i32, codec, heap } = view
+    const obstacle = obstacleTo(view, run)
+    if (obstacle !== null) return this.refuse(run, obstacle)
+    let word: number
+    try {
+      word = codec.encodeImage(imageOf(run), '')
+    } catch (error) {
+      const what = error instanceof ArenaFullError ? 'the arena has no room for its state' : String(error)
+      return this.refuse(run, what.replace(/^\w*Error: /, ''))
+    }
+    i32[run.job + Job.imageBytes] = heap.capacityOf(word)
+    if (maySkip && !isWorthMoving(s, this.ranHere(run), i32[run.job + Job.imageBytes])) {
+      codec.free(word)
+      return this.refuse(run, 'its state is large for the time that it has run')
+    }
+    Atomics.and(i32, run.job + Job.control, ~JOB_ASYNC)
+    i32[run.job + Job.moves]++
+    i32[run.job + Job.movedFrom] = s.cpu
+    codec.put(run.job + Job.image, word) // (A)
+    i32[s.queue + RunQueue.sent]++
+    Atomics.store(i32, s.queue + RunQueue.sends, i32[s.queue + RunQueue.sent])
+    releasePacked(s, run.task)
+    // By compare-exchange: another CPU may have begun it already.
+    Atomics.compareExchange(i32, run.job + Job.cpu, s.cpu + 1, 0)
+    return true
+  }
+
+  private refuse(run: CpuTask, obstacle: string): false {
+    const { view, cpu, s } = this.on
+    if (Atomics.load(view.i32, run.task + TaskRecord.moveAsked) !== 0) s.moveAt = s.readClock() + s.slice
+    view.obstacles.write(cpu.id, view.jobs.indexOf(run.job), view.i32[run.job + Job.number], obstacle)
+    return false
+  }
+
+  /** Milliseconds that the task has run since it came to this CPU. */
+  private ranHere(run: CpuTask): number {
+    const { s } = this.on
+    const se = s.i32[run.task + TaskRecord.entity]
+    const ran = s.f64[(se + Entity.runTime) >> 1] + Math.max(0, s.now() - s.f64[(se + Entity.execStart) >> 1])
+    return ran - (run.extras?.ranElsewhere ?? 0)
+  }
+
+  /** A promise of the code that the packed task needs and this CPU has not loaded; null: it has all. */
+  missingCode(job: number): Promise<unknown> | null {
+    const { view, code } = this.on
+    const word = view.i32[job + Job.image]
+    const missing = view.codec.modulesOfImage(word).filter(({ key }) => !isMovableModule(key))
+    if (missing.length === 0) return view.codec.missing(word)
+    return Promise.all(missing.map(({ url }) => importModule(url, code.source)))
+  }
+
+  /** (F) Reads the state of a packed task. Throws if its code has changed. */
+  read(job: number): TaskImage {
+    const { view } = this.on
+    return view.codec.decodeImage(view.i32[job + Job.image]) as TaskImage
+  }
+
+  /** (G) to (I): from here on the task is this CPU's. */
+  take(run: CpuTask, image: TaskImage): void {
+    const { view, s } = this.on
+    restoreTask(run, image)
+    takePacked(s, run.task)
+    view.codec.drop(run.job + Job.image) // (I)
+    run.flags |= RUN_MOVABLE
+    const se = s.i32[run.task + TaskRecord.entity]
+    extrasOf(run).ranElsewhere = s.f64[(se + Entity.runTime) >> 1]
+  }
+}

@@ -1,0 +1,80 @@
+import { obstacleOf, packFrames, type PackedFrames, unpackFrames } from '../../coroutine/core/packedframes.ts'
+import { JOB_HAS_MAIL, JOB_LOCAL, JOB_PINNED, JOB_POSTED, Job } from '../spawn/job.ts'
+import type { KernelView } from '../boot/view.ts'
+import { type CpuTask, extrasOf, RUN_CLAIMED, RUN_PARKED, RUN_TIMED, RUN_WAKEABLE } from './cputask.ts'
+import { localOf, nameOfLocal } from './tasklocal.ts'
+
+/**
+ * The state of a started task as one value, and the task again. All of it is one graph, so that an error that a
+ * frame holds is still the error that the task was killed with.
+ *
+ *   travels in this value    frames, values, the depth of preemption off; task-locals; whether a kill was
+ *                            thrown, and which error; the value that ends its wait
+ *   stays where it is        all records of the arena: state, timer, priority, locks that it holds, pending
+ *                            kill, the inherited context (a payload of the job)
+ *   an obstacle              everything else in the heap of its CPU: see `obstacleTo`
+ */
+export interface TaskImage {
+  readonly frames: PackedFrames
+  readonly sent: unknown
+  readonly flags: number
+  readonly isKilled: boolean
+  readonly killedWith: unknown
+  readonly locals: readonly (readonly [name: string, value: unknown])[]
+}
+
+/** The flags of a wait that only time, or a record of the arena, ends. */
+const WAIT_FLAGS = RUN_PARKED | RUN_TIMED
+
+/** Why the task, which does not run, cannot be packed now. Null: it can. */
+export function obstacleTo(view: KernelView, run: CpuTask): string | null {
+  const { coroutine, extras } = run
+  const control = Atomics.load(view.i32, run.job + Job.control)
+  if ((control & JOB_PINNED) !== 0) return 'it was spawned with `movable: false`'
+  if ((control & JOB_LOCAL) !== 0) return 'its function exists on this CPU only'
+  if ((control & (JOB_HAS_MAIL | JOB_POSTED)) !== 0) return 'it sends or receives messages'
+  if (coroutine === null) return 'it has not begun'
+  if ((run.flags & RUN_WAKEABLE) !== 0) return 'it waits for its event loop'
+  if ((run.flags & RUN_CLAIMED) !== 0) return 'its wait is being cancelled'
+  if (extras !== null) {
+    if (extras.promise !== null || extras.stretches !== null) return 'it awaits a promise'
+    if (extras.end !== null) return 'it has ended'
+    if (extras.abort !== null) return 'its signal is in use: current().signal'
+    for (const child of extras.children ?? []) return `a task that it spawned is not joined: ${child.name}`
+    for (const local of extras.locals?.keys() ?? []) {
+      if (nameOfLocal(local) === null)
+        return 'a TaskLocal that was not made by a module has a value; give it a name'
+    }
+  }
+  return obstacleOf(coroutine)
+}
+
+/** The value to encode. The task has no obstacle, and stays as it is. */
+export function imageOf(run: CpuTask): TaskImage {
+  const { extras } = run
+  const locals: [string, unknown][] = []
+  for (const [local, value] of extras?.locals ?? []) locals.push([nameOfLocal(local)!, value])
+  return {
+    frames: packFrames(run.coroutine!),
+    sent: run.sent,
+    flags: run.flags & WAIT_FLAGS,
+    isKilled: extras?.isKilled ?? false,
+    killedWith: extras?.killedWith,
+    locals,
+  }
+}
+
+/** Fills a new CPU task from the decoded value. */
+export function restoreTask(run: CpuTask, image: TaskImage): void {
+  run.coroutine = unpackFrames(image.frames)
+  run.sent = image.sent
+  run.flags |= image.flags
+  if (image.isKilled) {
+    const rare = extrasOf(run)
+    rare.isKilled = true
+    rare.killedWith = image.killedWith
+  }
+  if (image.locals.length > 0) {
+    extrasOf(run).locals = new Map(image.locals.map(([name, value]) => [localOf(name), value]))
+  }
+}
