@@ -430,7 +430,9 @@ export const packingAsleep: Deed = {
   },
 }
 
-/** A task that lives is bound to a CPU that lives, or is packed, not bound, and has its state in the arena. */
+/**
+ * A task that lives is bound to a CPU that lives, or is packed, not bound, and has its state in the arena.
+ */
 function checkPacked(kernel: Kernel, { task, state }: TaskState): void {
   const { i32 } = kernel
   if (!living(kernel).includes(task)) return

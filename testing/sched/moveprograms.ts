@@ -105,8 +105,8 @@ export const deeds: Readonly<Record<string, (s: Scheduler, task: number) => void
 }
 
 /**
- * CPU 0 packs its running task and sends it to CPU 1, which runs what it finds: at the same time (`beside`), or
- * afterwards.
+ * CPU 0 packs its running task and sends it to CPU 1, which runs what it finds: at the same time (`beside`),
+ * or afterwards.
  */
 export function moveAgainst(
   deed: ((s: Scheduler, task: number) => void) | undefined,

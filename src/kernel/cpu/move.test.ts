@@ -74,7 +74,7 @@ describe.each([{ machine: 'threads' }, { machine: 'simulated', seed: 7 }] as con
     expect(task.status.moves).toBe(1)
   })
 
-  test('a task that holds something that cannot travel moves when it has let go of it', async () => {
+  test('a task that holds something that cannot travel moves when it holds it no longer', async () => {
     const { kernel, work } = await booted({ ...machine, cpus: 2, slice: 1 })
     const shared = words()
     const task = kernel.spawn(work.holds, [20000, shared], { affinity: [0] })

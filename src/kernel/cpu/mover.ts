@@ -82,8 +82,8 @@ export class TaskMover {
   }
 
   /**
-   * (A) to (C) of move.ts. False: it cannot move now; the obstacle is written down. `maySkip`: it need not move,
-   * so a state that is too large for the time that it has run stays.
+   * (A) to (C) of move.ts. False: it cannot move now; the obstacle is written down. `maySkip`: it need not
+   * move, so a state that is too large for the time that it has run stays.
    */
   private pack(run: CpuTask, maySkip: boolean): boolean {
     const { view, s } = this.on

@@ -5,8 +5,8 @@ import { type CpuTask, extrasOf, RUN_CLAIMED, RUN_PARKED, RUN_TIMED, RUN_WAKEABL
 import { localOf, nameOfLocal } from './tasklocal.ts'
 
 /**
- * The state of a started task as one value, and the task again. All of it is one graph, so that an error that a
- * frame holds is still the error that the task was killed with.
+ * The state of a started task as one value, and the task again. All of it is one graph, so that an error that
+ * a frame holds is still the error that the task was killed with.
  *
  *   travels in this value    frames, values, the depth of preemption off; task-locals; whether a kill was
  *                            thrown, and which error; the value that ends its wait

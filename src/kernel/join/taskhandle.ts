@@ -174,8 +174,8 @@ export abstract class TaskHandle {
   }
 
   /**
-   * Sets the CPUs that it may run on. A started task moves there at its next safepoint if it can; `status.moving`
-   * says what it waits for. False: it has started and cannot move, or has ended.
+   * Sets the CPUs that it may run on. A started task moves there at its next safepoint if it can;
+   * `status.moving` says what it waits for. False: it has started and cannot move, or has ended.
    */
   setAffinity(cpus: readonly number[]): boolean {
     const { view } = this

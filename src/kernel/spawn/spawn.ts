@@ -40,7 +40,9 @@ export interface JobSpec {
   /** A payload, owned by this thread until the job takes it; 0: no arguments. */
   readonly args: number
   readonly context: number
-  /** The state of a task that goes on (cpu/taskimage.ts), a payload like `args`; undefined: the task begins. */
+  /**
+   * The state of a task that goes on (cpu/taskimage.ts), a payload like `args`; undefined: the task begins.
+   */
   readonly image?: number
   /** Bits of `control` (job.ts). */
   readonly control: number

@@ -73,8 +73,8 @@ export function askToMove(s: Scheduler, task: number): void {
 }
 
 /**
- * Whether a task that is bound to this CPU may not stay, because of its mask or because the CPU ends, and can go
- * somewhere else.
+ * Whether a task that is bound to this CPU may not stay, because of its mask or because the CPU ends, and can
+ * go somewhere else.
  */
 export function shouldMove(s: Scheduler, task: number): boolean {
   const { i32, cpu, queue } = s

@@ -19,7 +19,7 @@ import { TaskRecord } from '../core/taskrecord.ts'
  *       task that has waited longest stays, and has more of this CPU from now on; another one goes
  *
  * Of five equal tasks on four CPUs two share a CPU, and always the same two without [3]: they end when the
- * other three CPUs have been idle for a third of the time. By [3] the shared place goes round.
+ * other three CPUs have been idle for a third of the time. By [3] all tasks take turns in sharing.
  *
  * The costs. A move writes and reads the state of the task: some 50 microseconds, and 1 ms for each 500 kB.
  * So a task moves at most once in RAN_SLICES slices, in which it must have run so long that the move costs at
@@ -34,12 +34,16 @@ const LAG_PART = 1 / 16
 /** [3] is for few tasks: with more, one more or less makes no difference, and the search takes time. */
 const ROTATED_LOAD_MOST = 8
 
-/** Whether a task that has run `ran` milliseconds on this CPU, with a state of so many bytes, may be moved. */
+/**
+ * Whether a task that has run `ran` milliseconds on this CPU, with a state of so many bytes, may be moved.
+ */
 export function isWorthMoving(s: Scheduler, ran: number, stateBytes: number): boolean {
   return ran >= RAN_SLICES * s.slice && stateBytes <= ran * STATE_BYTES_A_MS
 }
 
-/** The CPU that should take the current task; -1: it stays. No lock is held; all other CPUs' words are hints. */
+/**
+ * The CPU that should take the current task; -1: it stays. No lock is held; all other CPUs' words are hints.
+ */
 export function reliefFor(s: Scheduler, task: number): number {
   const { i32, queue } = s
   const load = Atomics.load(i32, queue + RunQueue.load)
