@@ -1,26 +1,53 @@
+import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
+import { dirname, join, posix, relative } from 'node:path'
 import { defineConfig, type UserConfig } from 'tsdown'
+import { distFiles, ownUrl } from './scripts/distfiles.ts'
+import { effectModules } from './scripts/sideeffects.ts'
 import { bundlePage } from './view/bundle.ts'
 
-/**
- * One output file per source file: worker entries stay reachable by `new URL('./x.js', import.meta.url)`,
- * which is what bundlers look for. Sources name them `./x.ts`, because they run unbuilt too; the build
- * renames them.
- */
-const config: UserConfig = defineConfig({
-  entry: ['src/**/*.ts', '!src/**/*.test.ts', '!src/**/*.check.ts'],
+const root = import.meta.dirname
+const { entries, exported, chunkOf } = distFiles(root, effectModules(root))
+const moduleOf = (id: string): string => relative(join(root, 'src'), id)
+const entriesOf = (modules: readonly string[]): Record<string, string> =>
+  Object.fromEntries(modules.map(module => [module.replace(/\.ts$/, ''), join(root, 'src', module)]))
+
+/** A reference to one of our own files, as `transform` leaves it: a path in dist. */
+const distUrl = /\bnew URL\((['"])dist:(.*?)\1, import\.meta\.url\)/g
+
+const common: UserConfig = {
   outDir: 'dist',
   root: 'src',
   format: 'esm',
   platform: 'neutral',
   target: 'es2022',
-  unbundle: true,
-  dts: { oxc: true },
-  sourcemap: true,
-  clean: true,
   hash: false,
   outExtensions: () => ({ js: '.js', dts: '.d.ts' }),
   deps: { neverBundle: [/^[^./]/] },
+}
+
+/**
+ * A file for each entry, and chunks that they share (scripts/distfiles.ts). Workers stay reachable by
+ * `new URL('./x.js', import.meta.url)`, which is what bundlers look for. Sources name them `./x.ts`, because
+ * they run unbuilt too.
+ */
+const code: UserConfig = {
+  ...common,
+  entry: entriesOf(entries),
+  dts: false,
+  sourcemap: true,
+  clean: true,
+  inputOptions: { preserveEntrySignatures: 'allow-extension' },
+  outputOptions: {
+    chunkFileNames: ({ facadeModuleId: id, name }) =>
+      id ? `${moduleOf(id).replace(/\.ts$/, '')}.js` : `${name}.js`,
+    minifyInternalExports: false,
+    comments: { jsdoc: false },
+    codeSplitting: {
+      includeDependenciesRecursively: false,
+      groups: [{ debugName: 'layers', name: id => (id.endsWith('.ts') ? chunkOf(moduleOf(id)) : null) }],
+    },
+  },
   hooks: {
     'build:done': async () => await writeFile('dist/view/page.js', await bundlePage()),
   },
@@ -41,13 +68,47 @@ const config: UserConfig = defineConfig({
       },
     },
     {
-      name: 'worker-urls',
-      transform(code) {
-        if (!code.includes('import.meta.url')) return null
-        return { code: code.replaceAll(/(new URL\('\.[^']*)\.ts'/g, "$1.js'"), map: null }
+      name: 'own-urls',
+      transform(text, id) {
+        if (!text.includes('import.meta.url')) return null
+        const here = dirname(moduleOf(id))
+        return {
+          code: text.replaceAll(ownUrl, (whole, given: string) => {
+            const path = posix.join(here, given)
+            // Examples in messages and comments name files that do not exist.
+            if (path.startsWith('..') || !existsSync(join(root, 'src', path))) return whole
+            return `new URL('dist:${path.replace(/\.ts$/, '.js')}', import.meta.url)`
+          }),
+          map: null,
+        }
+      },
+      renderChunk(text, { fileName }) {
+        if (!text.includes('dist:')) return null
+        const address = (path: string): string => {
+          const to = posix.relative(posix.dirname(fileName), path) || '.'
+          return `${to.startsWith('.') ? '' : './'}${to}${path.endsWith('/') ? '/' : ''}`
+        }
+        return {
+          code: text.replaceAll(
+            distUrl,
+            (_, quote, path: string) => `new URL(${quote}${address(path)}${quote}, import.meta.url)`,
+          ),
+          map: null,
+        }
       },
     },
   ],
-})
+}
 
-export default config
+/** The types of the public entries, with shared files in `types`. */
+const types: UserConfig = {
+  ...common,
+  entry: entriesOf(exported),
+  dts: { oxc: true, emitDtsOnly: true },
+  clean: false,
+  outputOptions: { chunkFileNames: 'types/[name].js' },
+}
+
+const configs: UserConfig[] = defineConfig([code, types])
+
+export default configs

@@ -3,12 +3,10 @@
  * in its own process.
  */
 import { execFileSync } from 'node:child_process'
-import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { Worker } from 'node:worker_threads'
-import { Kernel } from '../src/kernel/boot/kernel.ts'
-import { compare, type Measure, measure, median, quantile, type Row } from './harness.ts'
+import { compare, comparedRow, measure, median, quantile, type Row } from './harness.ts'
 import type { Question } from './kernel/contender.ts'
+import { PackedHeddle, type StartFigures } from './kernel/packed.ts'
 import { bestOf, peerNames, Side } from './kernel/peers.ts'
 
 const CPUS = 2
@@ -32,7 +30,7 @@ export async function* rows(): AsyncIterable<Row> {
   } finally {
     for (const side of [heddle, ...peers]) await side.close()
   }
-  yield* bootRows()
+  yield* startRows()
   yield await measure('kernel/bytes-per-task', 'bytes', bytesPerTask, {
     rounds: 3,
     target: { valueMost: 1024 },
@@ -131,24 +129,46 @@ async function* hogRows({ heddle, peers }: Bench): AsyncIterable<Row> {
   yield row('kernel/high-priority-p99', p(high, 0.99), { target: { valueMost: 2 } })
 }
 
-/** The time until every CPU runs, against as many plain workers. */
-async function* bootRows(): AsyncIterable<Row> {
-  const boot: Measure = async () => {
-    const start = performance.now()
-    const kernel = await Kernel.boot({ cpus: CPUS })
-    const took = performance.now() - start
-    await kernel.close()
-    return took
+/**
+ * The packed tarball in a process of its own each round: the import of the package, the boot until every CPU
+ * runs, against as many plain workers, and the import of a module on the CPUs.
+ */
+async function* startRows(): AsyncIterable<Row> {
+  const rounds = 12
+  const packed = new PackedHeddle()
+  const all: StartFigures[] = []
+  try {
+    // The first process compiles, and fills the caches.
+    await packed.start(CPUS)
+    for (let round = 0; round < rounds; round++) all.push(await packed.start(CPUS))
+  } finally {
+    packed.remove()
   }
-  const bare: Measure = async () => {
-    const start = performance.now()
-    const workers = Array.from({ length: CPUS }, () => new Worker('', { eval: true }))
-    await Promise.all(workers.map(worker => once(worker, 'online')))
-    const took = performance.now() - start
-    await Promise.all(workers.map(worker => worker.terminate()))
-    return took
-  }
-  yield await compare({ row: 'kernel/boot', against: 'bare workers', unit: 'ms', ours: boot, base: bare })
+  yield comparedRow({
+    row: 'kernel/boot',
+    unit: 'ms',
+    against: 'bare workers',
+    target: { most: 5 },
+    values: all.map(({ boot }) => boot),
+    bases: all.map(({ bare }) => bare),
+    ratios: all.map(({ boot, bare }) => boot / bare),
+  })
+  const value = (row: string, values: readonly number[]): Row => ({
+    row,
+    value: round3(median(values)),
+    unit: 'ms',
+    rounds,
+    spread: [round3(quantile(values, 0.25)), round3(quantile(values, 0.75))],
+    target: { valueMost: 25 },
+  })
+  yield value(
+    'kernel/import',
+    all.map(({ importPackage }) => importPackage),
+  )
+  yield value(
+    'kernel/import-module',
+    all.map(({ importModule }) => importModule),
+  )
 }
 
 /** In its own process: 100,000 sleeping tasks, with all memory of the process counted. */

@@ -60,7 +60,7 @@ export function npm(cwd: string, ...args: string[]): string {
 
 /** Builds and packs heddle. Returns the path of the tarball. */
 export function packTarball(scratch: string): string {
-  execFileSync(join(root, 'node_modules', '.bin', 'tsdown'), ['--logLevel', 'error'], {
+  execFileSync(process.execPath, [join(root, 'node_modules', '.bin', 'tsdown'), '--logLevel', 'error'], {
     cwd: root,
     stdio: 'pipe',
   })

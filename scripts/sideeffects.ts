@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, posix, relative, sep } from 'node:path'
 import { parseSync } from 'oxc-parser'
+import { distFiles } from './distfiles.ts'
 
 /** A module's imports, and whether the module exists only for its effect. Paths have no extension. */
 interface ModuleShape {
@@ -78,7 +79,13 @@ export function wrongSideEffects(root: string): string[] {
   const { sideEffects } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
     sideEffects: string[]
   }
-  const wanted = effectModules(root).flatMap(name => [`./dist/${name}.js`, `./src/${name}.ts`])
+  const names = effectModules(root)
+  const { filesOf } = distFiles(root, names)
+  const built = new Set(names.flatMap(name => filesOf(`${name}.ts`)))
+  const wanted = [
+    ...[...built].sort().map(file => `./dist/${file}`),
+    ...names.map(name => `./src/${name}.ts`),
+  ]
   return [
     ...wanted.filter(path => !sideEffects.includes(path)).map(path => `sideEffects lacks ${path}`),
     ...sideEffects
@@ -89,13 +96,18 @@ export function wrongSideEffects(root: string): string[] {
 
 /** The imports for effect that are missing in the build: `dist` is the built folder. */
 export function lostImports(root: string, dist: string): string[] {
-  return shapes(root).flatMap(({ name, bare }) => {
-    if (bare.length === 0) return []
-    const built = shapeOf(dist, `${name}.js`).imports
-    return bare
-      .filter(target => !built.includes(target))
-      .map(target => `${name}.js does not import ${target}.js`)
-  })
+  const { filesOf } = distFiles(root, effectModules(root))
+  const namesOf = (name: string): string[] => filesOf(`${name}.ts`).map(withoutExtension)
+  const importsOf = (name: string): readonly string[] => shapeOf(dist, `${name}.js`).imports
+  return shapes(root).flatMap(({ name, bare }) =>
+    namesOf(name).flatMap(file => {
+      // A file that only passes the exports of a chunk on imports that chunk.
+      const reached = new Set([file, ...importsOf(file), ...importsOf(file).flatMap(importsOf)])
+      return bare
+        .filter(target => !namesOf(target).some(other => reached.has(other)))
+        .map(target => `${file}.js does not import ${target}`)
+    }),
+  )
 }
 
 /** Files with this ending in `folder`, as posix paths. */

@@ -34,8 +34,7 @@ export function heddlePool(options: HeddlePoolOptions = {}): PoolRunnerInitializ
   return { name: 'heddle', createPoolWorker: pool => new WatchedWorker(pool, importTimeout) }
 }
 
-const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
-const runner = fileURLToPath(new URL(`./runner.${extension}`, import.meta.url))
+const runner = fileURLToPath(new URL('./runner.ts', import.meta.url))
 
 class WatchedWorker extends ForksPoolWorker {
   override readonly name: string = 'heddle'

@@ -42,7 +42,7 @@ function wholeStack(): string {
  * both use.
  */
 const own: readonly string[] = ['checker/', 'compiler/', 'coroutine/'].map(
-  folder => new URL(`../../${folder}`, import.meta.url).pathname,
+  folder => new URL('../../', import.meta.url).pathname + folder,
 )
 const LANGUAGE = /node:|<anonymous>|\(native\)|\/node_modules\//
 

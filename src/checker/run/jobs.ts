@@ -159,9 +159,6 @@ class Processes {
 }
 
 function startProcess(): ChildProcess {
-  const script = new URL(
-    import.meta.url.endsWith('.ts') ? './jobprocess.ts' : './jobprocess.js',
-    import.meta.url,
-  )
+  const script = new URL('./jobprocess.ts', import.meta.url)
   return fork(script, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
 }

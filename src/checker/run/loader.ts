@@ -18,10 +18,7 @@ export function checkedUrl(url: string, modules: readonly string[]): string {
   const list = modules.map(encodeURIComponent).join(',')
   return `${url}?checked${list === '' ? '' : `&modules=${list}`}`
 }
-const runtime: string = new URL(
-  import.meta.url.endsWith('.ts') ? '../instrument/runtime.ts' : '../instrument/runtime.js',
-  import.meta.url,
-).href
+const runtime: string = new URL('../instrument/runtime.ts', import.meta.url).href
 
 /** Instrumented modules, and the packages that are instrumented where they import them. */
 const instrumented = new Map<string, readonly string[]>()

@@ -1,6 +1,6 @@
 /** The folders of the checker and the compiler. They are loaded without instrumentation. */
-export const ownFolders: readonly string[] = ['../', '../../compiler/'].map(
-  path => new URL(path, import.meta.url).href,
+export const ownFolders: readonly string[] = ['checker/', 'compiler/'].map(
+  folder => new URL('../../', import.meta.url).href + folder,
 )
 
 /** Whether a module belongs to the checker or the compiler. A check file in these folders does not. */

@@ -34,13 +34,8 @@ export function heddleChecker(options: CheckerPluginOptions = {}): CheckerPlugin
   checkOptions('heddleChecker(options)', options, { coverage: 'boolean' })
   const instrumented = new Set<string>()
   const named = new Set<string>()
-  const here = fileURLToPath(new URL('..', import.meta.url))
-  const runtime = fileURLToPath(
-    new URL(
-      import.meta.url.endsWith('.ts') ? '../instrument/runtime.ts' : '../instrument/runtime.js',
-      import.meta.url,
-    ),
-  )
+  const here = fileURLToPath(new URL('../', import.meta.url))
+  const runtime = fileURLToPath(new URL('../instrument/runtime.ts', import.meta.url))
   const isOwn = (id: string): boolean => id.startsWith(here) && !/\.check\.[cm]?[jt]sx?$/.test(id)
   return {
     name: 'heddle-checker',

@@ -278,7 +278,7 @@ export class Team {
   }
 
   private start(): Worker {
-    const script = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
+    const script = new URL('./worker.ts', import.meta.url)
     const worker = new Worker(script, { resourceLimits: { maxYoungGenerationSizeMb: 64 } })
     worker.on('message', (message: FromWorker) => this.onMessage(worker, message))
     worker.on('error', error => this.fail(error instanceof Error ? error : new Error(String(error))))

@@ -27,5 +27,5 @@ export function isOtherPlatform(specifier: string, isNode: boolean): boolean {
 
 /** True if a reference in heddle's own code names the loader, which a bundle does not need. */
 export function isLoader(specifier: string): boolean {
-  return /\/ondemand\.[jt]s$/.test(specifier)
+  return /\/installloader\.[jt]s$/.test(specifier)
 }

@@ -5,7 +5,6 @@
  * damaged entry is deleted.
  */
 import {
-  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -15,13 +14,12 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join } from 'node:path'
 import { textHash } from './texthash.ts'
 import type { Translation } from './translate.ts'
 
-/** HEDDLE_CACHE: a folder, or 'off' for no cache. */
-const CACHE_VARIABLE = 'HEDDLE_CACHE'
+export { cacheFolder } from '../../machine/node/node-cachefolder.ts'
+
 /** The size limit of the cache in bytes. Beyond it, the least recently used entries are deleted. */
 const limitBytes = 256 * 1024 * 1024
 const DAY_MS = 24 * 3600 * 1000
@@ -135,34 +133,6 @@ const HASH_LENGTH = 32
 /** The name of an entry: a hash of everything that the output depends on. */
 export function cacheKey(parts: readonly unknown[], source: string): string {
   return textHash(`${JSON.stringify(parts)}\n${source}`)
-}
-
-/**
- * The cache folder of a program: HEDDLE_CACHE; else in the nearest node_modules; else in the temporary
- * folder, in a folder that belongs to this user alone. Null for no cache.
- */
-export function cacheFolder(program: string | undefined): string | null {
-  const asked = process.env[CACHE_VARIABLE]
-  if (asked === 'off' || asked === '0') return null
-  if (asked !== undefined && asked !== '') return resolve(asked)
-  for (let at = program === undefined ? process.cwd() : dirname(resolve(program)); ; at = dirname(at)) {
-    const modules = join(at, 'node_modules')
-    try {
-      if (statSync(modules).isDirectory()) return join(modules, '.cache', 'heddle')
-    } catch {}
-    if (dirname(at) === at) break
-  }
-  const user = process.getuid?.()
-  const own = join(tmpdir(), `heddle-cache-${user ?? 'user'}`)
-  try {
-    mkdirSync(own, { recursive: true, mode: 0o700 })
-    const { uid, mode } = lstatSync(own)
-    // The cached code is executed, so a folder that another user may write must not be used.
-    if (user !== undefined && (uid !== user || (mode & 0o022) !== 0)) return null
-  } catch {
-    return null
-  }
-  return own
 }
 
 /** Changes with the compiler: its version, and in a source tree its files. */

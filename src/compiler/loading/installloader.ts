@@ -65,8 +65,7 @@ function registerInThread(): void {
     claims: claimsMemory(),
     program: programFile(),
   }
-  const hooks = import.meta.url.endsWith('.ts') ? './hooks.ts' : './hooks.js'
-  Module.register(hooks, import.meta.url, { data, transferList: [port2] })
+  Module.register(new URL('./hooks.ts', import.meta.url), { data, transferList: [port2] })
 }
 
 interface CommonJsModule {

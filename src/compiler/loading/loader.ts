@@ -9,6 +9,7 @@ import Module from 'node:module'
 import { basename, dirname, join, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { claimsMemory, programFile } from '../../machine/node/node-claims.ts'
+import { ownFolder } from '../../machine/core/ownfolder.ts'
 import { Claims } from '../../arena/sync/claims.ts'
 import type { Diagnostic } from '../compile.ts'
 import { cacheFolder, cacheKey, compilerStamp, DiskCache } from './diskcache.ts'
@@ -54,7 +55,7 @@ function loadedTranslator(): Translator {
   if (translator !== undefined) return translator
   isLoading = true
   try {
-    translator = Module.createRequire(import.meta.url)(`./translate${suffix}`) as Translator
+    translator = required(new URL('./translate.ts', import.meta.url)) as Translator
     return translator
   } catch (error) {
     throw explainedError(error)
@@ -63,7 +64,10 @@ function loadedTranslator(): Translator {
   }
 }
 
-const suffix = import.meta.url.endsWith('.ts') ? '.ts' : '.js'
+/** One of heddle's own modules, loaded synchronously: the same instance that an `import` of it returns. */
+function required(module: URL): unknown {
+  return Module.createRequire(import.meta.url)(fileURLToPath(module))
+}
 
 /**
  * CommonJS output finds the runtime under a global symbol: some versions of Node cannot `require` a module
@@ -85,7 +89,7 @@ function ensureRuntime(): void {
   hasRuntime = true
   isLoading = true
   try {
-    setRuntime(Module.createRequire(import.meta.url)(`../runtime${suffix}`))
+    setRuntime(required(new URL('../runtime.ts', import.meta.url)))
   } finally {
     isLoading = false
   }
@@ -208,14 +212,16 @@ function languageOf(format: string | null | undefined, url: string): Language | 
 /** The text if it must be changed, else null. */
 function textOf(source: NonNullable<Loaded['source']>, file: string, types = false): string | null {
   const wanted = types || selection.includes(file)
-  if (typeof source === 'string') {
-    if (!wanted && !source.includes(directive)) return null
-    return !wanted && leavesOut(file) ? null : source
-  }
-  const bytes = bytesOf(source)
-  if (!wanted && !bytes.includes(directive)) return null
-  return !wanted && leavesOut(file) ? null : bytes.toString('utf8')
+  const given = typeof source === 'string' ? source : bytesOf(source)
+  if (!wanted && !given.includes(directive)) return null
+  const text = typeof given === 'string' ? given : given.toString('utf8')
+  if (wanted) return text
+  return (file.startsWith(ownPath) && !ownDirective.test(text)) || leavesOut(file) ? null : text
 }
+
+/** Messages in heddle's own files contain the directive: in them it must be a statement on its own line. */
+const ownPath: string = fileURLToPath(ownFolder)
+const ownDirective = /^\s*['"]use task['"]/m
 
 function bytesOf(source: ArrayBuffer | NodeJS.TypedArray): Buffer {
   return ArrayBuffer.isView(source)
@@ -333,10 +339,9 @@ let resolvedRuntime: string | undefined
 
 /** The URL of the runtime file, which code in any folder can import. */
 function runtimeUrl(): string {
-  resolvedRuntime ??=
-    suffix === '.ts'
-      ? new URL('../runtime.ts', import.meta.url).href
-      : pathToFileURL(Module.createRequire(import.meta.url).resolve('heddle/runtime')).href
+  resolvedRuntime ??= import.meta.url.endsWith('.ts')
+    ? new URL('../runtime.ts', import.meta.url).href
+    : pathToFileURL(Module.createRequire(import.meta.url).resolve('heddle/runtime')).href
   return resolvedRuntime
 }
 

@@ -168,8 +168,8 @@ function neverRun({ unrun, kind: ending }: FaceUser): CoroutineError {
   const more = unrun!.size > 1 ? ` (and ${unrun!.size - 1} more such calls)` : ''
   const why =
     ending === GENERATOR
-      ? `it stands without yield*, or in a function that the generator calls. Write yield* ${name}(…) in the generator itself, or begin that function with 'use task' and call it from one that does`
-      : `the function is not compiled, so it cannot be suspended. Begin it with 'use task' and load it through heddle/register or the plugin, or make it a generator that says yield* ${name}(…)`
+      ? `it stands without yield*, or in a function that the generator calls. Write yield* ${name}() in the generator itself, or begin that function with 'use task' and call it from one that does`
+      : `the function is not compiled, so it cannot be suspended. Begin it with 'use task' and load it through heddle/register or the plugin, or make it a generator that says yield* ${name}()`
   return new CoroutineError(
     'ERR_HEDDLE_CANNOT_SUSPEND',
     `${name}() was called and has not waited${more}: ${why}`,

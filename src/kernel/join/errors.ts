@@ -77,7 +77,7 @@ export class CrashLoopError extends Error {
   readonly left: number
 
   constructor(cpu: number, reasons: readonly string[], left: number, cause: unknown) {
-    const rest = left === 0 ? 'no CPU is left, so every task fails' : `${left} of the kernel’s CPUs are left`
+    const rest = left === 0 ? 'no CPU is left, so every task fails' : `${left} of the kernel's CPUs are left`
     super(
       `CPU ${cpu} died ${reasons.length} times in a row and is not started again: ${reasons.at(-1)}; ${rest}`,
       cause === undefined ? undefined : { cause },

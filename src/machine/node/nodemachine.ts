@@ -1,9 +1,11 @@
 import { Worker, type WorkerOptions } from 'node:worker_threads'
 import type { Arena, Region } from '../../arena/memory/arena.ts'
-import { claimsMemory, tellProgram } from './node-claims.ts'
+import { cacheFolder } from './node-cachefolder.ts'
+import { claimsMemory, programFile, tellProgram } from './node-claims.ts'
+import { tellCodeCache } from './node-codecache.ts'
 import { flagsOfWorkers } from './node-flags.ts'
 import { clockSince, hrtimeMs } from './node-clock.ts'
-import type { CpuBoot } from './node-cpu.ts'
+import type { CpuBoot } from './node-cpurun.ts'
 import { Lifeline, type LifelineEnd, lifelineEnds } from './node-lifeline.ts'
 import { stackOfThread, terminateThread } from './node-stack.ts'
 import type { TimekeeperBoot } from '../timekeeper/timekeeper.ts'
@@ -71,6 +73,7 @@ export class NodeMachine extends WorkerMachine<NodeCpu> {
     this.options = options
     claimsMemory()
     tellProgram()
+    tellCodeCache(cacheFolder(programFile()))
     this.origin = hrtimeMs()
     this.now = clockSince(this.origin)
     const boot: TimekeeperBoot = { buffer: this.arena.buffer, region: this.region, origin: this.origin }

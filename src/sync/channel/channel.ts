@@ -360,7 +360,7 @@ export class ChannelIterator<T> implements Iterator<T, undefined, unknown>, Iter
     if (here.runner !== null) {
       throw new SyncError(
         'ERR_HEDDLE_WRONG_VERB',
-        "for…of over a channel blocks, and a generator cannot be suspended by it: in a task use yield* channel.receive(), or for…of in a 'use task' function",
+        "for-of over a channel blocks, and a generator cannot be suspended by it: in a task use yield* channel.receive(), or for-of in a 'use task' function",
       )
     }
     return resultOf(this.channel.nextOnThread())
