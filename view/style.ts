@@ -116,7 +116,7 @@ aside h2 { margin: 0; overflow-wrap: anywhere; }
 .controls { display: grid; gap: 6px; }
 .buttons { display: flex; flex-wrap: wrap; gap: 6px; }
 .said { margin: 0; min-height: 1.45em; color: var(--dim); }
-.stack { margin: 0; padding: 8px; overflow: auto; background: var(--bg); border: 1px solid var(--line); border-radius: 5px; }
+.stack { margin: 0; padding: 8px; overflow: auto; white-space: pre-wrap; overflow-wrap: anywhere; background: var(--bg); border: 1px solid var(--line); border-radius: 5px; }
 dialog { border: 1px solid var(--line); border-radius: 8px; background: var(--bg); color: var(--text); max-width: 30em; }
 dialog::backdrop { background: #0006; }
 dialog .buttons { justify-content: flex-end; }
@@ -128,6 +128,37 @@ dialog .buttons { justify-content: flex-end; }
 .waits { margin: 0; padding: 0; list-style: none; display: grid; gap: 2px; }
 .waits button { width: 100%; text-align: left; border-color: transparent; background: none; padding: 3px 6px; font-variant-numeric: tabular-nums; }
 .waits button:hover { background: var(--bg); }
+.scrolls { flex: 1; min-width: 0; overflow: auto; padding: 12px; display: grid; gap: 18px; align-content: start; }
+.block > h2 { margin-bottom: 8px; }
+.wide { overflow-x: auto; padding-bottom: 4px; }
+.deadlock { border: 1px solid var(--bad); border-radius: 8px; padding: 12px; }
+.deadlock h2 { color: var(--bad); }
+.stacks { display: grid; grid-template-columns: repeat(auto-fit, minmax(260px, 1fr)); gap: 12px; }
+.stacks p { margin: 4px 0; color: var(--dim); }
+.drawing { display: block; max-width: none; }
+.drawing .box { fill: var(--raised); stroke: var(--line); stroke-width: 1.5; }
+.drawing .box.lent { stroke: var(--locked); stroke-width: 2.5; }
+.drawing .box.bad { stroke: var(--bad); stroke-width: 2; }
+.drawing text { font: 12px system-ui, sans-serif; fill: var(--text); }
+.drawing .strong { font-weight: 600; }
+.drawing .dimtext { fill: var(--dim); font-size: 11px; }
+.drawing .lenttext { fill: var(--locked); font-weight: 600; }
+.drawing .edge { stroke: var(--dim); stroke-width: 1.5; fill: none; }
+.drawing .tip { fill: var(--dim); }
+.drawing .edge.bad { stroke: var(--bad); stroke-width: 2; }
+.drawing .tip.bad { fill: var(--bad); }
+.drawing .edgetext { font-size: 11px; paint-order: stroke; stroke: var(--bg); stroke-width: 5px; }
+.circle { display: flex; flex-wrap: wrap; gap: 12px; align-items: start; }
+.circle .stacks { flex: 1; min-width: 260px; }
+.counts { display: flex; flex-wrap: wrap; gap: 8px 22px; margin: 0 0 12px; }
+.counts dd { font-size: 17px; }
+.locks { border-collapse: collapse; width: 100%; }
+.locks th { text-align: left; color: var(--dim); font-weight: 400; white-space: nowrap; }
+.locks th, .locks td { padding: 4px 10px 4px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+.locks .number { text-align: right; font-variant-numeric: tabular-nums; }
+.locks td button { background: none; border: 0; padding: 0; text-align: left; color: var(--accent); }
+.locks tr[aria-selected=true] { background: color-mix(in srgb, var(--accent) 14%, var(--bg)); }
+.queue { margin: 0; padding-left: 1.8em; list-style: decimal; }
 @media (max-width: 760px) {
   .split { flex-direction: column; }
   aside { width: auto; max-height: 45%; border-left: 0; border-top: 1px solid var(--line); }

@@ -1,5 +1,6 @@
 import { EventReader, isRecording, ringCount, type RingEvent } from '../arena/rings/eventring.ts'
 import type { KernelView } from '../kernel/boot/view.ts'
+import { type LocksSnapshot, takeLocks } from './locksnapshot.ts'
 import { packEvents } from './packedevents.ts'
 import { shareRecording } from './sharedrecording.ts'
 import { type CpuSnapshot, takeSnapshot, type TaskSnapshot } from './snapshot.ts'
@@ -28,6 +29,7 @@ export interface TaskChanges {
   readonly changed: readonly TaskSnapshot[]
   /** The slots of tasks that have gone. */
   readonly gone: readonly number[]
+  readonly locks: LocksSnapshot
 }
 
 export class KernelFeed {
@@ -81,7 +83,7 @@ export class KernelFeed {
     }
     const gone = [...this.sent.keys()].filter(slot => !sent.has(slot))
     this.sent = sent
-    return { time, cpus, changed, gone }
+    return { time, cpus, changed, gone, locks: takeLocks(this.view) }
   }
 
   /** The last viewer that leaves ends the recording that the first one began. */

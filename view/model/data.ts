@@ -1,6 +1,7 @@
 import { EventOrder } from '../../src/trace/collector.ts'
 import { unpackEvents } from '../../src/trace/packedevents.ts'
 import { readPerfetto } from '../../src/trace/perfetto.ts'
+import type { LocksSnapshot } from '../../src/trace/locksnapshot.ts'
 import type { CpuSnapshot, TaskSnapshot } from '../../src/trace/snapshot.ts'
 import { Timeline } from '../../src/trace/timeline.ts'
 import type { RingEvent } from '../../src/arena/rings/eventring.ts'
@@ -20,6 +21,8 @@ export class ViewData {
   /** By slot. */
   readonly tasks: Map<number, TaskSnapshot> = new Map()
   cpus: readonly CpuSnapshot[] = []
+  /** The locks with waiters, and the counts of hand-off locks. */
+  locks: LocksSnapshot = { locks: [], handoff: null }
   /** Shares of CPU time since the last message: by CPU, and by slot. */
   cpuShares: readonly number[] = []
   readonly shares: Map<number, number> = new Map()
@@ -80,7 +83,13 @@ export class ViewData {
     if (++this.polls % 256 === 0) this.trace.trim()
   }
 
-  private takeTasks({ time, cpus, changed, gone }: Extract<ViewMessage, { kind: 'tasks' }>['changes']): void {
+  private takeTasks({
+    time,
+    cpus,
+    changed,
+    gone,
+    locks,
+  }: Extract<ViewMessage, { kind: 'tasks' }>['changes']): void {
     const span = time - this.tasksTime
     const share = (now: number, then: number): number =>
       span <= 0 ? 0 : Math.min(1, Math.max(0, (now - then) / span))
@@ -94,6 +103,7 @@ export class ViewData {
     for (const slot of gone) this.tasks.delete(slot)
     for (const task of changed) this.tasks.set(task.slot, task)
     this.cpus = cpus
+    this.locks = locks
     this.tasksTime = time
     this.version++
   }

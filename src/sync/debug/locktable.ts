@@ -125,6 +125,19 @@ export class LockTable {
     return this.entries(WAITS)
   }
 
+  /**
+   * The records as they are now, without the lock of the table: for a thread that must not wait. A record that
+   * changes while it is read is left out.
+   */
+  readNow(): { holds: TableEntry[]; waits: TableEntry[] } {
+    const isSame = ({ at, object, tid }: TableEntry, use: number): boolean =>
+      this.i32[at + USE] === use && this.i32[at + OBJECT] === object && this.i32[at + TID] === tid
+    return {
+      holds: this.holds().filter(entry => isSame(entry, HELD)),
+      waits: this.waits().filter(entry => isSame(entry, WAITS)),
+    }
+  }
+
   /** True for the first call with this hold. */
   markReported({ at }: TableEntry): boolean {
     const first = this.i32[at + REPORTED] === 0
