@@ -9,6 +9,7 @@ import { FUTEX_PENDING, holderOf } from '../../src/futex/core/owner.ts'
 import { isPending, pendingWord } from '../../src/futex/pi/pendingword.ts'
 import { lockPi, type PreparedLock } from '../../src/futex/pi/pi.ts'
 import { setOwnerPriority } from '../../src/futex/pi/pichain.ts'
+import { exitOwner } from '../../src/futex/recovery/exit.ts'
 import { recoverFutexes } from '../../src/futex/recovery/recover.ts'
 import { finishWait, threadWaiter } from '../../src/futex/core/sleep.ts'
 import { freeWaiters } from '../../src/futex/operations/waitwake.ts'
@@ -214,5 +215,39 @@ export function boosted(
     }
   }
 }
+
+/**
+ * The holder of lock 0 ends, and a thread that has not mapped the lock's buffer passes the lock on to a
+ * waiter, while another owner locks it.
+ */
+export function endedBlindly(end: (thread: CheckedOwner, owner: number) => void = ourEnd): Setup {
+  return () => {
+    const locks = checkedLocks(PI, 4, { waiters: 32, priorities: [EQUAL, EQUAL, EQUAL, EQUAL] })
+    const [holder, waiter, other, ender] = locks.threads
+    assert(ourWay.lock(holder, 0, false) === 0, 'the lock is free at first')
+    const waits = asleep(waiter, 0, false)
+    ender.fx.context.buffers.clear()
+    let inside = 0
+    const uses = (thread: CheckedOwner): number => {
+      assert(++inside === 1, 'one thread holds the lock')
+      inside--
+      return ourWay.unlock(thread, 0)
+    }
+    return {
+      threads: {
+        ender: () => end(ender, holder.owner.record),
+        waiter: () => waits() || uses(waiter),
+        other: () => ourWay.lock(other, 0, false) || uses(other),
+      },
+      final({ results }) {
+        assert(results[1] === 0, 'the waiter had the lock')
+        assert(results[2] === 0 || results[2] === -ESRCH, 'the other owner had it, or found a dead holder')
+        assertOver(locks)
+      },
+    }
+  }
+}
+
+const ourEnd = ({ fx }: CheckedOwner, owner: number): void => exitOwner(fx.context, owner)
 
 const ourTry = ({ mutexes, owner }: CheckedOwner): number => mutexes[0].tryLock(owner)

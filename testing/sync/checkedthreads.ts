@@ -8,5 +8,7 @@ import { here } from '../../src/kernel/cpu/here.ts'
  */
 export function enterAsChecked(futexesOf: () => Futexes): void {
   Object.defineProperty(here, 'futexes', { configurable: true, get: futexesOf })
-  Object.defineProperty(here, 'tid', { configurable: true, get: () => 0, set: () => undefined })
+  Object.defineProperty(here, 'tid', { configurable: true, get: () => 0, set: ignore })
 }
+
+function ignore(): void {}

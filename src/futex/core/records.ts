@@ -153,8 +153,6 @@ export const PI_NONE = 0
 export const PI_LOCK = 1
 /** It waits to be moved to the word of such a lock. A plain wake must meet neither this nor PI_LOCK. */
 export const PI_REQUEUE = 2
-/** It was made the owner by a thread that cannot access the word: the new owner writes the word. */
-export const PI_UNWRITTEN = 3
 
 /** The first word of a handover that owns a block of the kernel's heap. */
 export const HEAP_HANDOVER = 9

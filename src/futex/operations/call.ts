@@ -1,10 +1,10 @@
 import type { FutexContext } from '../core/context.ts'
 import { deadlineOf, wallLimit } from '../core/deadline.ts'
 import { EAGAIN, EFAULT, EINTR, EINVAL, ENOSYS, EPERM } from '../core/errno.ts'
-import { idleOwner, lockPi, type LockWait, unlockPi, writeOwner } from '../pi/pi.ts'
+import { idleOwner, lockPi, type LockWait, unlockPi } from '../pi/pi.ts'
 import { hadMoved, requeuePi, waitRequeuePi } from '../pi/pirequeue.ts'
 import { FUTEX_TID_MASK, holderOf } from '../core/owner.ts'
-import { PI_UNWRITTEN, QUEUE_RESTARTED, Waiter, QUEUE_WOKEN } from '../core/records.ts'
+import { QUEUE_RESTARTED, Waiter, QUEUE_WOKEN } from '../core/records.ts'
 import { requeue } from './requeue.ts'
 import { finishWait, RESTART } from '../core/sleep.ts'
 import type { AddressSpace } from '../core/space.ts'
@@ -97,7 +97,6 @@ export function finishCall(context: FutexContext, wait: PreparedWait, slept: num
   }
   const { i32 } = context
   const [waiter] = waiters
-  const unwritten = i32[waiter + Waiter.pi] === PI_UNWRITTEN
   const moved = hadMoved(i32, waiter)
   freeWaiters(context, waiters)
   const { word, shared, caller, requeued } = lock
@@ -109,10 +108,7 @@ export function finishCall(context: FutexContext, wait: PreparedWait, slept: num
     // It seems to be at the condition still: either the lock was taken for it, or the wakeup was spurious.
     return holderOf(Atomics.load(word.i32, word.index)) === tid ? 0 : -EAGAIN
   }
-  if (slept >= 0) {
-    if (unwritten) writeOwner(word.i32, word.index, tid)
-    return 0
-  }
+  if (slept >= 0) return 0
   // The condition has been signalled for it, so it must not restart the wait.
   return slept === -EINTR && requeued && moved ? -EAGAIN : slept
 }
@@ -125,14 +121,12 @@ export function abandonCall(context: FutexContext, { waiters, lock }: PreparedWa
   const { i32 } = context
   const [waiter] = waiters
   const end = Atomics.load(i32, waiter + Waiter.queue)
-  const unwritten = i32[waiter + Waiter.pi] === PI_UNWRITTEN
   freeWaiters(context, waiters)
   const owner = lock?.caller.owner
   if (lock === undefined || owner === undefined) return
   owner.waiting = false
   const { word, shared } = lock
   if (end !== QUEUE_WOKEN && end !== QUEUE_RESTARTED) return
-  if (unwritten) writeOwner(word.i32, word.index, owner.tid)
   if (holderOf(Atomics.load(word.i32, word.index)) === owner.tid) unlockPi(context, owner, word, shared)
 }
 

@@ -1,6 +1,12 @@
 import { check } from '../../checker/check.ts'
 import { type MutexKind, PI, ROBUST_PI } from '../robust/mutex.ts'
-import { boosted, calledInVain, taken, takerDies } from '../../../testing/futex/pendingprograms.ts'
+import {
+  boosted,
+  calledInVain,
+  endedBlindly,
+  taken,
+  takerDies,
+} from '../../../testing/futex/pendingprograms.ts'
 
 /** Three threads at a pending lock have too many interleavings to explore all. */
 const BOUNDED = { explorer: 'preemption-bounded', preemptions: 1, allowIncomplete: true } as const
@@ -46,4 +52,9 @@ check(
   `an owner of equal priority takes and leaves a pending lock twice before the called waiter ${ONE}`,
   BOUNDED,
   taken('an equal owner', { times: 2 }),
+)
+check(
+  `a thread that has not mapped the buffer ends the holder of a lock with a waiter ${ONE}`,
+  BOUNDED,
+  endedBlindly(),
 )

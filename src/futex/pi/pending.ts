@@ -2,7 +2,8 @@ import { listCount, listRemove } from '../../arena/trees/list.ts'
 import { acquire, release } from '../../arena/sync/spinlock.ts'
 import { clearBoosted } from './boost.ts'
 import type { FutexContext } from '../core/context.ts'
-import { FUTEX_OWNER_DIED, FUTEX_WAITERS, holderOf, ownerPriority } from '../core/owner.ts'
+import { FUTEX_OWNER_DIED, FUTEX_WAITERS, holderOf, ownerPriority, waitedFor } from '../core/owner.ts'
+import { ESRCH } from '../core/errno.ts'
 import { attachHolder, attachOwner, callTop, EAGAIN_NOW, updateTop, topWaiter, unblock } from './pichain.ts'
 import { Bucket, Futex, STARVING, Owner, QUEUE_RESTARTED, Waiter, QUEUE_WOKEN } from '../core/records.ts'
 import type { FutexWord } from '../core/space.ts'
@@ -57,7 +58,8 @@ import { unlockFutex } from '../core/table.ts'
  * So each change of the queue while the pi state has no owner calls the new top waiter (updateTop). A thread
  * that dies between (A) and (B) has signalled no waiter: recovery signals all called ones. If a thread dies
  * with the futex's lock, all waiters restart (recover.ts). If one dies in [P5], its TID finds no owner: the
- * called waiter detects that, and takes the lock with OWNER_DIED.
+ * called waiter detects that, and takes the lock with OWNER_DIED. A lock whose owner died in [P2] is left so
+ * too, if the recovering thread cannot access its word ([11] of pi.ts).
  *
  * A low owner L must not take the lock by an old value of the word:
  *
@@ -145,7 +147,7 @@ function waitedLong({ i32, now }: FutexContext, waiter: number): boolean {
   return since !== STARVING && (((now() & 0x7fff_ffff) - since) & 0x7fff_ffff) >= STARVING_MS
 }
 
-/** In [P3], [P5] or [P6]. The futex is locked. */
+/** In [P3], [P5] or [P6], or in [11] of pi.ts. The futex is locked. */
 function takeCalled(context: FutexContext, futex: number, waiter: number): void {
   const { i32 } = context
   const mapped = context.buffers.get(i32[futex + Futex.owner])
@@ -155,20 +157,25 @@ function takeCalled(context: FutexContext, futex: number, waiter: number): void 
   const index = i32[futex + Futex.index]
   for (;;) {
     const seen = Atomics.load(words, index)
-    if (holderOf(seen) === 0) {
-      if (i32[waiter + Waiter.priority] > i32[topWaiter(i32, futex) + Waiter.priority]) {
-        callTop(context, futex)
-        return
-      }
-      if (take(context, futex, waiter, words, index, seen)) return
-    } else {
+    let died = seen & FUTEX_OWNER_DIED
+    if (holderOf(seen) !== 0) {
       const result = attachHolder(context, futex, words, index, seen)
       if (result === -EAGAIN_NOW) continue
-      // The holder is ending, has ended, or waits itself: the restarted call handles these cases.
       if (result === 0) clearBoosted(context, futex)
-      if (result !== 0 || updateTop(context, futex) !== 0) leaveQueue(context, futex, waiter, QUEUE_RESTARTED)
+      if (result !== -ESRCH) {
+        // The holder is ending, or waits itself: the restarted call handles these cases.
+        if (result !== 0 || updateTop(context, futex) !== 0)
+          leaveQueue(context, futex, waiter, QUEUE_RESTARTED)
+        return
+      }
+      died = FUTEX_OWNER_DIED
+    }
+    if (i32[waiter + Waiter.priority] > i32[topWaiter(i32, futex) + Waiter.priority]) {
+      callTop(context, futex)
       return
     }
+    const free = holderOf(seen) === 0 ? seen : waitedFor(context, seen)
+    if (take(context, futex, waiter, words, index, free, died)) return
   }
 }
 
@@ -180,11 +187,12 @@ function take(
   words: Int32Array,
   index: number,
   seen: number,
+  died: number,
 ): boolean {
   const { i32 } = context
   const lockOwner = i32[waiter + Waiter.lockOwner]
   const alone = listCount(i32, futex + Futex.waiters) === 1
-  const taken = (seen & FUTEX_OWNER_DIED) | (alone ? 0 : FUTEX_WAITERS) | i32[lockOwner + Owner.tid]
+  const taken = died | (alone ? 0 : FUTEX_WAITERS) | i32[lockOwner + Owner.tid]
   if (Atomics.compareExchange(words, index, seen, taken) !== seen) return false
   clearBoosted(context, futex)
   leaveQueue(context, futex, waiter, QUEUE_WOKEN)

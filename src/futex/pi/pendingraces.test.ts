@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { listRemove } from '../../arena/trees/list.ts'
+import { listFirst, listRemove } from '../../arena/trees/list.ts'
 import { acquire } from '../../arena/sync/spinlock.ts'
 import { check, found } from '../../checker/check.ts'
 import { EBUSY, ETIMEDOUT } from '../core/errno.ts'
@@ -9,12 +9,20 @@ import { PI } from '../robust/mutex.ts'
 import { FUTEX_PENDING, HOLDER_MASK, holderOf } from '../core/owner.ts'
 import { tryToTake, isCalled } from './pending.ts'
 import { isPending, takePendingWord } from './pendingword.ts'
-import { boosted, calledInVain, type Rest, taken, takerDies } from '../../../testing/futex/pendingprograms.ts'
-import { lockPi, type PreparedLock } from './pi.ts'
-import { unblock } from './pichain.ts'
+import {
+  boosted,
+  calledInVain,
+  endedBlindly,
+  type Rest,
+  taken,
+  takerDies,
+} from '../../../testing/futex/pendingprograms.ts'
+import { handOver, lockPi, type PreparedLock } from './pi.ts'
+import { topWaiter, unblock } from './pichain.ts'
 import { Bucket, Futex, QUEUE_NONE, Owner, Waiter, QUEUE_WOKEN } from '../core/records.ts'
+import { exitOwner } from '../recovery/exit.ts'
 import { threadWaiter } from '../core/sleep.ts'
-import { unlockFutex } from '../core/table.ts'
+import { unlockFutex, unlockFutexUnlessDead } from '../core/table.ts'
 import { freeWaiters } from '../operations/waitwake.ts'
 
 /** One preemption is enough to show each race. */
@@ -65,6 +73,20 @@ test('an owner that ignores the boost mark overtakes a boosted waiter', () => {
 test('after a boost by a thread that cannot access the word, no owner of the old priority overtakes the waiter', () => {
   const blindly = boosted(undefined, 'by a thread that cannot access the word')
   expect(check('boosted', {}, blindly)).toMatchObject({ ok: true, complete: true })
+})
+
+/** Gives the lock to its waiter, and leaves the ended owner's TID in the word. */
+function givesUnwritten({ fx: { context } }: CheckedOwner, owner: number): void {
+  const { i32, thread } = context
+  const futex = listFirst(i32, owner + Owner.contended) - Futex.contended
+  acquire(thread, futex + Futex.lock)
+  handOver(context, futex, topWaiter(i32, futex))
+  unlockFutexUnlessDead(context, futex)
+  exitOwner(context, owner)
+}
+
+test('a lock that is given to its waiter while its word names the ended owner is refused to others', () => {
+  expect(found(endedBlindly(givesUnwritten), BOUNDED)).toMatch(/had the lock|had it, or found/)
 })
 
 /** A waiter for lock 0 that runs on its own until `step` returns its result. */

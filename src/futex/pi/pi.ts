@@ -71,6 +71,7 @@ import { freeWaiters, makeWaiter, MATCH_ANY, nextOrder, type WaiterOptions } fro
  *   [8]  pi           none               TID             taken since: attaches to the owner of the TID
  *   [9]  pi           TID                TID             waits
  *   [10] pi           another            TID             EINVAL: the program wrote into the word
+ *   [11] pi           none               an ended TID    waits: the top waiter is called, and takes the lock
  *
  * [4] and [5] of Linux's table, a pi state without an owner and without a waiter, do not occur.
  *
@@ -300,6 +301,7 @@ export function lockAtomic(
   }
   const result = attachHolder(context, futex, words, index, seen) // (A), (B) [2] [8]
   if (result === -ENOSYS) refuseTask(context, futex)
+  if (result === -ESRCH && top !== 0 && !again) return 0 // [11]
   // Its owner died without passing the lock on, and this owner had waited for it.
   if (result === -ESRCH && again) {
     const marked = waitedFor(context, seen)

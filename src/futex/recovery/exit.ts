@@ -5,18 +5,9 @@ import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import type { FutexContext } from '../core/context.ts'
 import { freeOwner } from '../core/owner.ts'
 import { handOver, writeOwner } from '../pi/pi.ts'
-import { detachOwner, topWaiter, walkChain } from '../pi/pichain.ts'
+import { callTop, detachOwner, topWaiter, walkChain } from '../pi/pichain.ts'
 import { wakeAll } from '../core/queue.ts'
-import {
-  Futex,
-  Owner,
-  OWNER_ALIVE,
-  OWNER_DEAD,
-  OWNER_EXITING,
-  PI_UNWRITTEN,
-  TASK,
-  Waiter,
-} from '../core/records.ts'
+import { Futex, Owner, OWNER_ALIVE, OWNER_DEAD, OWNER_EXITING, TASK, Waiter } from '../core/records.ts'
 import { exitRobustList } from '../robust/robust.ts'
 import { unlockFutexUnlessDead } from '../core/table.ts'
 
@@ -120,12 +111,13 @@ function passOn(context: FutexContext, futex: number): void {
     return
   }
   const mapped = context.buffers.get(i32[futex + Futex.owner])
-  if (mapped?.isBacked(i32)) {
-    writeOwner(mapped.i32, i32[futex + Futex.index], i32[i32[top + Waiter.lockOwner] + Owner.tid])
-  } else {
-    // This thread cannot access the word. The new owner can.
-    i32[top + Waiter.pi] = PI_UNWRITTEN
+  if (!mapped?.isBacked(i32)) {
+    // [11] of pi.ts. This thread cannot access the word; the called waiter can.
+    detachOwner(context, futex)
+    callTop(context, futex)
+    return
   }
+  writeOwner(mapped.i32, i32[futex + Futex.index], i32[i32[top + Waiter.lockOwner] + Owner.tid])
   handOver(context, futex, top)
 }
 

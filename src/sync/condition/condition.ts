@@ -364,11 +364,6 @@ class ConditionWait extends QueueWait {
     this.unlocked = true
   }
 
-  override woken(context: FutexContext, [waiter]: readonly number[]): boolean {
-    this.held.mutex.core.wokenAt(context, waiter, this.held.owner)
-    return true
-  }
-
   /**
    * It has unlocked the mutex already. So this is a spurious wakeup, which the callers of `wait` must expect.
    */
@@ -379,7 +374,6 @@ class ConditionWait extends QueueWait {
   override leave(context: FutexContext, [waiter]: readonly number[], index: number): void {
     const { i32 } = context
     const woken = index >= 0
-    if (woken) this.held.mutex.core.wokenAt(context, waiter, this.held.owner)
     this.notified = woken || (i32[waiter + Waiter.bitset] & NOTIFIED) !== 0 || hadMoved(i32, waiter)
   }
 

@@ -12,11 +12,10 @@ import {
 } from '../../futex/core/errno.ts'
 import type { Futexes } from '../../futex/core/futexes.ts'
 import { FUTEX_WAITERS, holderOf, type LockOwner } from '../../futex/core/owner.ts'
-import { Bucket, PI_REQUEUE, PI_UNWRITTEN, Waiter } from '../../futex/core/records.ts'
+import { Bucket, PI_REQUEUE, Waiter } from '../../futex/core/records.ts'
 import type { LongWait } from '../../futex/core/sleep.ts'
 import type { FutexWord } from '../../futex/core/space.ts'
 import { MATCH_ANY, wake } from '../../futex/operations/waitwake.ts'
-import { writeOwner } from '../../futex/pi/pi.ts'
 import type { OwnedLock } from '../../futex/robust/ownedlock.ts'
 import { type MutexKind, PI, PLAIN, ROBUST, WordMutex } from '../../futex/robust/mutex.ts'
 import { currentTask } from '../../kernel/cpu/taskwaiter.ts'
@@ -149,13 +148,6 @@ export class FutexLock implements LockCore {
     i32[waiter + Waiter.targetIndex] = word.index
     i32[waiter + Waiter.lockOwner] = owner.record
     if (this.inherits) i32[waiter + Waiter.pi] = PI_REQUEUE
-  }
-
-  /** A thread that cannot see the word made the waiter the holder: the waiter writes it. */
-  wokenAt({ i32 }: FutexContext, waiter: number, { tid }: LockOwner): void {
-    if (i32[waiter + Waiter.pi] !== PI_UNWRITTEN) return
-    const { word } = this.here()
-    writeOwner(word.i32, word.index, tid)
   }
 
   /** True: the notifier or the unlocker gave it the lock while it slept. */

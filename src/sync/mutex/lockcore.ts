@@ -54,8 +54,6 @@ export interface LockCore {
 
   /** Says in a waiter of a condition to which word a notifier may move it. */
   aim(context: FutexContext, waiter: number, owner: LockOwner): void
-  /** A waiter of a condition was woken: if it was made the holder, the word says so from here on. */
-  wokenAt(context: FutexContext, waiter: number, owner: LockOwner): void
   /** After a wait at a condition: true: this owner has the lock, because it is free or was given to it. */
   tryRelock(owner: LockOwner): boolean
   /**

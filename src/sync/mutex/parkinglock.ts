@@ -142,8 +142,6 @@ export class ParkingLock implements LockCore, ObjectWords {
     i32[waiter + Waiter.target] = 0
   }
 
-  wokenAt(): void {}
-
   tryRelock({ tid }: LockOwner): boolean {
     return takeWord(this, tid)
   }
