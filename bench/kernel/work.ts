@@ -1,5 +1,6 @@
 /** The work of the kernel's benchmarks, the same for heddle and for its peers. */
 import { sleep } from '../../src/coroutine/core/blocking.ts'
+import type { AtomicsCount, AtomicsCounter } from './countatomics.ts'
 import { spawn } from '../../src/kernel/cpu/current.ts'
 
 export function add(a: number, b: number): number {
@@ -43,4 +44,17 @@ export function* spawner(count: number): Generator<unknown, number> {
   let sum = 0
   for (const child of children) sum += (yield* child.join()) as number
   return sum
+}
+
+/** Counts the operations of Atomics on this CPU from here on (countatomics.ts). */
+export function countAtomics(): void {
+  counterHere().start()
+}
+
+export function countedAtomics(): AtomicsCount {
+  return counterHere().stop()
+}
+
+function counterHere(): AtomicsCounter {
+  return (globalThis as unknown as { atomicsCounter: AtomicsCounter }).atomicsCounter
 }

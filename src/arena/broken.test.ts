@@ -19,6 +19,25 @@ interface Mistake {
 /** One line of a protocol, as it is and as it must not be: the checks have to see the difference. */
 const mistakes: readonly Mistake[] = [
   {
+    what: 'a set of slots whose taker clears a word before the word above it',
+    file: 'memory/marks',
+    right: `    for (let bits = Atomics.exchange(i32, at, 0); bits !== 0; bits &= bits - 1) {`,
+    wrong: `    if (level > 0) this.takeFrom(0, 1, act)
+    for (let bits = Atomics.exchange(i32, at, 0); bits !== 0 && level === 0; bits &= bits - 1) {`,
+    kind: 'assertion',
+  },
+  {
+    what: 'a set of slots whose adder sets the bit above first',
+    file: 'memory/marks',
+    right: `    for (let level = 0; level < levels.length; level++) {
+      Atomics.or(i32, levels[level] + (at >>> 5), 1 << (at & 31)) // (A), then (B)
+      at >>>= 5
+    }`,
+    wrong: `    Atomics.or(i32, levels[1], 1 << (at >>> 5))
+    Atomics.or(i32, levels[0] + (at >>> 5), 1 << (at & 31))`,
+    kind: 'assertion',
+  },
+  {
     what: 'a parked thread that takes the spin lock as if no other thread were parked',
     file: 'sync/spinlock',
     right: 'Atomics.compareExchange(i32, at, 0, tag | SLEEPERS) === 0',

@@ -37,10 +37,10 @@ test('a buffer that is no arena is refused', () => {
   expect(() => Arena.attach(new SharedArrayBuffer(1024))).toThrow(/not a heddle arena/)
 })
 
-test('a plan beyond 2 GiB names the region that went over and what to lower', () => {
+test('a plan beyond 8 GiB names the region that went over and what to lower', () => {
   const plan = new ArenaPlan()
-  plan.reserve('tasks', 0x1fff_0000)
-  expect(() => plan.reserve('payload heap', 0x2_0000)).toThrow(/payload heap.*2 GiB.*boot options/)
+  plan.reserve('tasks', 0x7fff_0000)
+  expect(() => plan.reserve('payload heap', 0x2_0000)).toThrow(/payload heap.*8 GiB.*boot options/)
   expect(plan.regions.length).toBe(1)
 })
 

@@ -28,8 +28,8 @@ const SIZE_WORD = 3
 /** A word for each thread: the lock that it last parked at, or released while others waited (spinlock.ts). */
 export const CONTENDED_WORDS: number = LINE_WORDS
 
-/** 2 GiB: a pointer is a positive 32-bit integer and an index into one typed array. */
-export const ARENA_BYTES_MAX = 0x8000_0000
+/** 8 GiB: a pointer is a positive 32-bit integer, and the index of a word. */
+export const ARENA_BYTES_MAX = 0x2_0000_0000
 
 export class Arena {
   readonly buffer: SharedArrayBuffer

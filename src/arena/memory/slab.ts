@@ -272,6 +272,11 @@ export class Slab {
     return (Atomics.load(i32, pointer - 1) & OWNER) - 1
   }
 
+  /** Whether a slot near this one was ever allocated: if not, none of the next is, up to a multiple of 32. */
+  isUsed(i32: Int32Array, index: number): boolean {
+    return Atomics.load(i32, this.touched + (index >>> 5)) !== 0
+  }
+
   /** Whether the slot is allocated right now. */
   isAllocated(i32: Int32Array, pointer: number): boolean {
     return (Atomics.load(i32, pointer - 1) & OWNER) !== 0

@@ -1,6 +1,7 @@
 import { checkTime } from '../../coroutine/core/blocking.ts'
 import { checkOptions, type Kinds } from '../../coroutine/core/knownoptions.ts'
 import { requestKill } from '../join/cancel.ts'
+import { spawnedJobs } from './counters.ts'
 import { Job, KILL_CLOSED, OUTCOME_PENDING } from '../spawn/job.ts'
 import type { KernelView } from './view.ts'
 
@@ -38,13 +39,46 @@ export function closeSettings(options: CloseOptions): CloseSettings {
   }
 }
 
-/** Kills every task of the kernel. Returns their number. */
-export function killAll(view: KernelView, reason: unknown): number {
-  const { i32, jobs } = view
-  let killed = 0
-  for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
-    if (Atomics.load(i32, job + Job.outcome) !== OUTCOME_PENDING) continue
-    if (requestKill(view, job, KILL_CLOSED, reason)) killed++
+/** How many jobs a round of kills handles between two readings of the clock. */
+const JOBS_PER_CLOCK = 256
+
+/**
+ * Kills every task of the kernel, in rounds: a million kills take seconds, and in between this thread collects
+ * the tasks that have ended.
+ */
+export class KillRounds {
+  private readonly view: KernelView
+  /** The last job that this pass has handled; 0: none. */
+  private last = 0
+  private isPassing = false
+  /** The number of spawns when the last pass began. */
+  private passOf = NaN
+
+  constructor(view: KernelView) {
+    this.view = view
   }
-  return killed
+
+  /**
+   * Goes on for up to `ms` milliseconds. A new pass begins only when tasks were spawned since the last one
+   * began: without them there is nothing to kill. True: the pass has ended.
+   */
+  round(ms: number, reason: unknown): boolean {
+    const { i32, jobs } = this.view
+    if (!this.isPassing) {
+      // Read first: a task that is spawned from here on is killed in the next pass.
+      const spawned = spawnedJobs(this.view)
+      if (spawned === this.passOf) return true
+      this.passOf = spawned
+      this.isPassing = true
+    }
+    const until = performance.now() + ms
+    for (let count = 1; ; count++) {
+      this.last = jobs.after(i32, this.last)
+      this.isPassing = this.last !== 0
+      if (!this.isPassing) return true
+      if (Atomics.load(i32, this.last + Job.outcome) === OUTCOME_PENDING)
+        requestKill(this.view, this.last, KILL_CLOSED, reason)
+      if (count % JOBS_PER_CLOCK === 0 && performance.now() >= until) return false
+    }
+  }
 }

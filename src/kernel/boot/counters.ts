@@ -4,11 +4,9 @@ import { Job } from '../spawn/job.ts'
 import type { KernelView } from './view.ts'
 
 /** Counters of the whole kernel. Atomic, from any thread. */
-export const Counters: Layout<'jobs' | 'kills' | 'deadlocks'> = record('counters', {
+export const Counters: Layout<'jobs' | 'deadlocks'> = record('counters', {
   /** Jobs created so far: the source of their numbers. */
   jobs: ownLine(word),
-  /** Kills requested so far: the booting thread notices new ones and starts their grace periods. */
-  kills: ownLine(word),
   /** Deadlocks found so far: the booting thread notices new ones and reports them (deadlock.ts). */
   deadlocks: ownLine(word),
 })
@@ -68,6 +66,14 @@ export function countEnded(view: KernelView, job: number): void {
 /** The number of jobs that a thread has ended. */
 export function endedBy(view: KernelView, thread: number): number {
   return Atomics.load(view.i32, countsOf(view, thread) + ENDED_COUNT)
+}
+
+/** The number of jobs that all threads have spawned, modulo 2^32: it changes with each spawn. */
+export function spawnedJobs(view: KernelView): number {
+  let spawned = 0
+  for (let thread = 0; thread <= view.plan.sizes.cpus; thread++)
+    spawned += Atomics.load(view.i32, countsOf(view, thread) + SPAWNED_COUNT)
+  return spawned | 0
 }
 
 /** Jobs without an outcome, or with one that was not reported yet. */

@@ -130,7 +130,10 @@ export class Kernel {
     this.shutdown = new Shutdown(booted, collector, reports, this.closeDeadline)
     const terminateAll = () => this.shutdown.terminateAll()
     this.deaths = new CpuDeaths({ booted, collector, mail, cpuSet, reports, driver, terminateAll })
-    this.shutdown.onTerminate = () => (this.deaths.isEnding = true)
+    this.shutdown.onTerminate = () => {
+      this.deaths.isEnding = true
+      this.deaths.isTerminating = true
+    }
     this.imports = new ModuleImports(this, booted, driver !== null, (reference, args, options) =>
       this.start(reference, args, options, null),
     )

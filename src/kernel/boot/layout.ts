@@ -1,6 +1,7 @@
 import type { HandoffKnobs } from './options.ts'
 import { Arena, ArenaPlan, type Region } from '../../arena/memory/arena.ts'
 import { PayloadHeap } from '../../arena/memory/heap.ts'
+import { type MarksPlan, reserveMarks } from '../../arena/memory/marks.ts'
 import { Slab } from '../../arena/memory/slab.ts'
 import type { CodeSource } from '../spawn/functions.ts'
 import type { Handle } from '../../arena/memory/slab.ts'
@@ -49,6 +50,8 @@ export interface KernelPlan {
   readonly jobs: Slab
   /** The job of each task slot. */
   readonly jobTable: Region
+  /** The slots of jobs that were killed, for the booting thread (monitor.ts). */
+  readonly killed: MarksPlan
   readonly completions: Region
   readonly moduleTable: Region
   readonly counters: Region
@@ -75,6 +78,7 @@ export function planKernel(sizes: KernelSizes): { plan: ArenaPlan; kernel: Kerne
   const futexes = reserveFutexes(plan, sizes.futexes, scheduler.rcu)
   const jobs = new Slab(plan, { name: 'jobs', capacity: slots, words: Job.words, option: 'tasks' })
   const jobTable = plan.reserve('job table', slots + cpus)
+  const killed = reserveMarks(plan, 'killed jobs', slots)
   const completions = plan.reserve('completions', COMPLETIONS_WORDS)
   const moduleTable = plan.reserve('module table', MODULE_TABLE_WORDS)
   const counters = reserveCounters(plan, cpus)
@@ -91,6 +95,7 @@ export function planKernel(sizes: KernelSizes): { plan: ArenaPlan; kernel: Kerne
       futexes,
       jobs,
       jobTable,
+      killed,
       completions,
       moduleTable,
       counters,

@@ -1,4 +1,5 @@
 import type { Handle } from '../../arena/memory/slab.ts'
+import { SleepQueue, Timer } from '../../coroutine/schedule/sleepqueue.ts'
 import { Entity } from '../../sched/core/entity.ts'
 import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import { Watchdog } from '../../sched/core/watchdog.ts'
@@ -24,10 +25,10 @@ export interface MonitoredKernel {
   isFaulty(): boolean
 }
 
-/** The grace period of a killed job. */
+/** The grace period of a killed job; its timer is due at its end. */
 interface GracePeriod {
+  readonly job: number
   readonly handle: Handle
-  end: number
   /** How often its task had been given a CPU when the grace period began. */
   turns: number
   /** It had no CPU until recently: a whole period starts when it gets one. */
@@ -37,12 +38,17 @@ interface GracePeriod {
 /** A count of turns that no task has: the job gets no extra time for waiting. */
 const NO_TURNS = -2
 
+/** The most grace periods that one poll ends: each is a check of a job, in less than a microsecond. */
+const GRACES_PER_POLL = 20_000
+
 const POLL_MS_MIN = 5
 const POLL_MS_MAX = 250
 
 /**
  * The monitor: the booting thread polls for killed tasks that outlive their grace period, for CPUs stuck in
- * code without safepoints, and for deadlocks. The count of kills shows a kill by any thread.
+ * code without safepoints, and for deadlocks. A poll takes no more time with more tasks: killed jobs are in a
+ * set that any thread adds to (marks.ts), grace periods in a queue by their ends, and the watchdog looks at a
+ * part of the tasks each time.
  */
 export class KernelMonitor {
   private readonly view: KernelView
@@ -51,8 +57,8 @@ export class KernelMonitor {
   private readonly watchdog: Watchdog | null
   private readonly evictsStuck: boolean
   private readonly period: number
-  private readonly graces = new Map<number, GracePeriod>()
-  private kills = 0
+  private readonly graces = new Map<number, Timer<GracePeriod>>()
+  private readonly ends = new SleepQueue<GracePeriod>()
   private deadlocks = 0
   private timer: ReturnType<typeof setInterval> | undefined
   private readonly reportedKeys = new Set<string>()
@@ -103,53 +109,67 @@ export class KernelMonitor {
   }
 
   private lookForKills(): void {
-    const { i32, jobs, plan, s } = this.view
-    const kills = Atomics.load(i32, plan.counters.start + Counters.kills)
-    if (kills === this.kills) return
-    this.kills = kills
-    for (let job = jobs.after(i32, 0); job !== 0; job = jobs.after(i32, job)) {
-      // Take the handle first: the job may end in the meantime, and a joiner on a CPU may free it.
-      const handle = jobs.tryHandleOf(i32, job)
-      // The entry may belong to an ended job that used the same record.
-      if (handle === 0 || this.graces.get(job)?.handle === handle) continue
-      if (Atomics.load(i32, job + Job.outcome) !== OUTCOME_PENDING) continue
-      if (Atomics.load(i32, job + Job.killKind) === NOT_KILLED) continue
-      this.graces.set(job, { handle, end: s.now() + this.grace, turns: this.turnsOf(job), waited: false })
-    }
+    this.view.killed.take(slot => this.beginGrace(this.view.jobs.pointerAt(slot)))
+  }
+
+  private beginGrace(job: number): void {
+    const { i32, jobs } = this.view
+    // Take the handle first: the job may end in the meantime, and a joiner on a CPU may free it.
+    const handle = jobs.tryHandleOf(i32, job)
+    // The entry may belong to an ended job that used the same record.
+    if (handle === 0 || this.graces.get(job)?.owner.handle === handle) return
+    if (Atomics.load(i32, job + Job.outcome) !== OUTCOME_PENDING) return
+    if (Atomics.load(i32, job + Job.killKind) === NOT_KILLED) return
+    this.setGrace({ job, handle, turns: this.turnsOf(job), waited: false }, this.grace)
   }
 
   /** Gives a killed job at most `ms` milliseconds to end. */
   limitGrace(job: number, ms: number): void {
-    const { jobs, i32, s } = this.view
-    const handle = jobs.tryHandleOf(i32, job)
+    const handle = this.view.jobs.tryHandleOf(this.view.i32, job)
     if (handle === 0) return
-    this.graces.set(job, { handle, end: s.now() + ms, turns: NO_TURNS, waited: false })
+    this.setGrace({ job, handle, turns: NO_TURNS, waited: false }, ms)
     if (ms === 0) this.lookAtGraces()
     else if (ms < this.period) setTimeout(() => this.lookAtGraces(), ms)
   }
 
+  private setGrace(grace: GracePeriod, ms: number): void {
+    const before = this.graces.get(grace.job)
+    if (before?.isQueued === true) this.ends.remove(before)
+    const timer = new Timer(grace)
+    this.graces.set(grace.job, timer)
+    this.ends.add(timer, this.view.s.now() + ms)
+  }
+
   private lookAtGraces(): void {
-    const { i32, jobs, s } = this.view
-    const now = s.now()
-    for (const [job, grace] of this.graces) {
-      const isThere = jobs.resolve(i32, grace.handle) === job
-      if (!isThere || Atomics.load(i32, job + Job.outcome) !== OUTCOME_PENDING) {
-        this.graces.delete(job)
-      } else if (now >= grace.end) {
-        const cpu = Atomics.load(i32, job + Job.cpu)
-        const waits = cpu === 0 || this.waitsForTurn(job, grace)
-        if (waits || grace.waited) {
-          // It ends when it gets a CPU. Until then it has not ignored the kill, and its period has not begun.
-          grace.end = now + this.grace
-          grace.turns = this.turnsOf(job)
-          grace.waited = waits
-          continue
-        }
-        this.graces.delete(job)
-        Atomics.or(i32, job + Job.control, JOB_EVICTING)
-        this.kernel.evict(cpu - 1)
-      }
+    const now = this.view.s.now()
+    for (let left = GRACES_PER_POLL; left > 0; left--) {
+      const timer = this.ends.expire(now)
+      if (timer === undefined) return
+      this.endGrace(timer, now)
     }
+  }
+
+  private endGrace(timer: Timer<GracePeriod>, now: number): void {
+    const { i32, jobs } = this.view
+    const grace = timer.owner
+    const { job } = grace
+    const isThere = jobs.resolve(i32, grace.handle) === job
+    if (!isThere || Atomics.load(i32, job + Job.outcome) !== OUTCOME_PENDING) {
+      this.graces.delete(job)
+      return
+    }
+    const cpu = Atomics.load(i32, job + Job.cpu)
+    const waits = cpu === 0 || this.waitsForTurn(job, grace)
+    if (waits || grace.waited) {
+      // It ends when it gets a CPU. Until then it has not ignored the kill, and its period has not begun.
+      grace.turns = this.turnsOf(job)
+      grace.waited = waits
+      this.ends.add(timer, now + this.grace)
+      return
+    }
+    this.graces.delete(job)
+    Atomics.or(i32, job + Job.control, JOB_EVICTING)
+    this.kernel.evict(cpu - 1)
   }
 
   /** How often the job's task was given a CPU; -1: it has no task. */

@@ -272,7 +272,7 @@ export interface BootSettings {
   readonly compile: readonly string[]
 }
 
-const TASKS_MAX = 1_000_000
+const TASKS_MAX = 13_000_000
 
 const kernelOptions: Known<KernelOptions> = {
   cpus: true,

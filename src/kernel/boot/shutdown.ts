@@ -1,17 +1,23 @@
 import { endsWithin } from '../../machine/timekeeper/alarm.ts'
 import type { Collector } from '../join/collector.ts'
-import { RecoveryError, TaskKilledError, ThreadLeftError } from '../join/errors.ts'
+import { turn } from '../cpu/eventloopturn.ts'
+import { closedError } from '../join/cancel.ts'
+import { RecoveryError, ThreadLeftError } from '../join/errors.ts'
 import type { Admission } from '../spawn/admission.ts'
 import type { BootedKernel } from './boot.ts'
-import { killAll } from './close.ts'
+import { KillRounds } from './close.ts'
 import type { CloseDeadline } from './closedeadline.ts'
 import type { KernelReports } from './reports.ts'
 
-/** Milliseconds between two rounds of kills while a kernel closes. */
+/** Milliseconds between two passes of kills while a kernel closes, and of one round of a pass. */
 const KILL_AGAIN_MS = 50
+const KILL_MS = 20
 
 /** Milliseconds for evictions and their recovery while a kernel closes; then its CPUs are terminated. */
 const EVICTIONS_MS = 1000
+
+/** Milliseconds more for as long as tasks go on ending. */
+const MANY_MS = 1000
 
 /** Milliseconds that idle CPUs may take to stop, and terminated ones to end. */
 export const STOP_MS = 5000
@@ -51,7 +57,7 @@ export class Shutdown {
     await this.terminateAll()
     collector.abandon((name, started) => {
       const how = started ? 'evicted' : 'unstarted'
-      return new TaskKilledError(name, how, deadline.reason, 'was killed because its kernel closed')
+      return closedError(name, how, deadline.reason)
     })
   }
 
@@ -86,17 +92,25 @@ export class Shutdown {
     const { settings, view } = this.booted
     const grace = settings.grace === Infinity ? 0 : settings.grace
     const end = performance.now() + grace + EVICTIONS_MS
-    // Tasks that have not ended may spawn others, which are killed too.
+    const kills = new KillRounds(view)
+    let isPassed = true
+    let left = Infinity
     while (this.collector.isBusy) {
-      if (performance.now() >= end && !isSimulated) return false
+      const { active } = this.collector
+      // A million tasks take their time, even if each ends at once.
+      const more = active < left ? MANY_MS : 0
+      left = active
+      if (performance.now() >= end + more && !isSimulated) return false
       try {
-        killAll(view, this.deadline.reason)
+        // Tasks that have not ended may spawn others, which are killed too.
+        isPassed = kills.round(KILL_MS, this.deadline.reason)
         admission?.open()
       } catch (error) {
         this.reports.fault(new RecoveryError(-1, error))
         return false
       }
-      await endsWithin(drained, KILL_AGAIN_MS)
+      if (isPassed) await endsWithin(drained, KILL_AGAIN_MS)
+      else await turn()
     }
     return true
   }

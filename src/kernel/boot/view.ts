@@ -1,6 +1,7 @@
 import type { Arena } from '../../arena/memory/arena.ts'
 import { assert } from '../../arena/assert.ts'
 import { PayloadHeap } from '../../arena/memory/heap.ts'
+import { Marks } from '../../arena/memory/marks.ts'
 import type { Slab } from '../../arena/memory/slab.ts'
 import type { KernelThread } from '../../arena/sync/thread.ts'
 import { Futexes } from '../../futex/core/futexes.ts'
@@ -52,6 +53,8 @@ export class KernelView {
   readonly codec: PayloadCodec
   readonly futexes: Futexes
   readonly completions: Completions
+  /** The slots of killed jobs whose grace periods the booting thread has not begun. */
+  readonly killed: Marks
   readonly handoff: Handoff
   readonly allowlist: AllowlistReader
   readonly obstacles: Obstacles
@@ -74,6 +77,7 @@ export class KernelView {
     this.jobTable = plan.jobTable.start
     this.heap = new PayloadHeap(this.arena, plan.heap, 'heap')
     this.completions = new Completions(this.i32, plan.completions)
+    this.killed = new Marks(this.i32, plan.killed)
     this.futexes = new Futexes(thread, plan.futexes, {
       now: s.now,
       scheduler: s,

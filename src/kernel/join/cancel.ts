@@ -3,7 +3,6 @@ import { Entity } from '../../sched/core/entity.ts'
 import { killTask } from '../../sched/core/sleep.ts'
 import { schedulerContinue } from '../../sched/core/stop.ts'
 import { TaskRecord } from '../../sched/core/taskrecord.ts'
-import { Counters } from '../boot/counters.ts'
 import { describe, TaskKilledError } from './errors.ts'
 import { Job, KILL_ABORTED, KILL_CLOSED, KILL_TIMED_OUT, NOT_KILLED, OUTCOME_PENDING } from '../spawn/job.ts'
 import type { KernelView } from '../boot/view.ts'
@@ -30,7 +29,7 @@ export function requestKill(view: KernelView, job: number, kind: number, reason:
   if (Atomics.compareExchange(i32, job + Job.killKind, NOT_KILLED, begun) !== NOT_KILLED) return false // (A)
   view.codec.put(job + Job.reason, encodeReason(view, reason))
   Atomics.store(i32, job + Job.killKind, kind) // (B)
-  Atomics.add(i32, view.plan.counters.start + Counters.kills, 1)
+  view.killed.add(view.jobs.indexOf(job)) // its grace period begins
   view.withTask(job, task => {
     killTask(s, task) // (C)
     schedulerContinue(s, task)
@@ -73,8 +72,22 @@ export function killError(
     case KILL_TIMED_OUT:
       return timeoutError(`task ${name}`, Number(reason))
     case KILL_CLOSED:
-      return new TaskKilledError(name, how, reason, 'was killed because its kernel closed')
+      return closedError(name, how, reason)
     default:
       return new TaskKilledError(name, how, reason)
+  }
+}
+
+/**
+ * A closing kernel kills all its tasks at once, and a stack costs more than all the rest of a kill. It would
+ * show the loop of the CPU, in all of them.
+ */
+export function closedError(name: string, how: TaskKilledError['how'], reason: unknown): TaskKilledError {
+  const limit = Error.stackTraceLimit
+  Error.stackTraceLimit = 0
+  try {
+    return new TaskKilledError(name, how, reason, 'was killed because its kernel closed')
+  } finally {
+    Error.stackTraceLimit = limit
   }
 }

@@ -7,6 +7,7 @@ import {
   JOB_BY_ENDER,
   OUTCOME_EVICTED,
   Job,
+  KILL_CLOSED,
   KILL_TIMED_OUT,
   OUTCOME_KILLED,
   OUTCOME_LOST,
@@ -202,7 +203,9 @@ export class Collector {
     }
     const error = this.failureOf(job, outcome, task.name, task.killReason)
     const wasWanted = this.wasRequested(job, outcome)
-    addOrigin(error, `task ${task.name} #${task.id}`, task.origin)
+    // A closing kernel has too many of them, and the places of their spawns explain nothing.
+    if (view.i32[job + Job.killKind] !== KILL_CLOSED)
+      addOrigin(error, `task ${task.name} #${task.id}`, task.origin)
     task.keepStatus()
     view.freeJob(job)
     task.deliver(true, error)
@@ -313,17 +316,15 @@ export class Collector {
     const budget = this.budget
     while (!this.isClosed && (await this.staysBusy())) {
       if (await this.pollHot(budget.ms)) {
-        budget.succeeded()
+        budget.found()
         continue
       }
       // Other callers collect too: there may be nothing left to wait for.
       if (!this.isBusy) continue
-      const spins = budget.ms > 0
-      if (spins) budget.failed()
       const began = performance.now()
       const coming = this.view.completions.wait()
       if (coming !== null) await coming
-      if (!spins) budget.slept(performance.now() - began)
+      budget.slept(performance.now() - began)
       this.collect()
     }
     ;(this.keepAlive as { unref?(): void } | undefined)?.unref?.()

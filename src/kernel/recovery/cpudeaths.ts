@@ -30,6 +30,8 @@ export interface DeathParts {
 export class CpuDeaths {
   /** Set when the kernel closes: no CPU is started again. */
   isEnding = false
+  /** Set when all CPUs are terminated for good: no task runs again, and there is nothing to recover. */
+  isTerminating = false
   /** Why no task can run any more. */
   broken: CrashLoopError | KernelFaultError | null = null
   readonly restarts: Restarts
@@ -48,7 +50,7 @@ export class CpuDeaths {
     const { booted, collector, cpuSet, mail, reports } = this.parts
     const { machine, view } = booted
     collector.deaths.set(death.cpu, death)
-    if (this.broken instanceof KernelFaultError) {
+    if (this.isTerminating || this.broken instanceof KernelFaultError) {
       reports.listeners.emit('death', death)
       return
     }

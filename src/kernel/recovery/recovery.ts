@@ -17,7 +17,7 @@ import { claimTask, endLost, type LostTask } from '../../sched/recovery/lost.ts'
 import { recoverScheduler, rescueLock } from '../../sched/recovery/recovery.ts'
 import { RunQueue } from '../../sched/core/runqueue.ts'
 import { TaskRecord } from '../../sched/core/taskrecord.ts'
-import { Counters, deadlockWord, uncountEnded, uncountSpawned } from '../boot/counters.ts'
+import { deadlockWord, uncountEnded, uncountSpawned } from '../boot/counters.ts'
 import { type CpuLoss, describe } from '../join/errors.ts'
 import {
   JOB_ASYNC,
@@ -110,7 +110,7 @@ export function recoverCpu(
   death: CpuDeath,
   lostTasks: readonly LostTask[] = releaseDead(view, death.cpu),
 ): Recovery {
-  const { s, i32, codec } = view
+  const { s, codec } = view
   const dead = death.cpu
   freeOrphanedBlocks(view)
   view.obstacles.recover(dead)
@@ -123,8 +123,6 @@ export function recoverCpu(
     s,
     lostTasks.map(({ task }) => task),
   ) // 5
-  // A kill in progress is counted, so that the monitor checks again.
-  Atomics.add(i32, view.plan.counters.start + Counters.kills, 1)
   s.rcu.runCallbacks(view.thread)
   return recovery
 }
@@ -256,6 +254,9 @@ class JobRecovery implements Recovery {
       // The killer had not stored the reason yet: no thread has seen that kill.
       codec.drop(job + Job.reason)
       Atomics.store(i32, job + Job.killKind, NOT_KILLED)
+    } else if (Atomics.load(i32, job + Job.killKind) > NOT_KILLED) {
+      // The killer may have died before the monitor could see the kill; or the grace period begins again.
+      this.view.killed.add(this.view.jobs.indexOf(job))
     }
     const control = Atomics.load(i32, job + Job.control)
     const here = Atomics.load(i32, job + Job.cpu) === this.dead + 1

@@ -102,21 +102,15 @@ export function haltAfterSpin(
   budget: SpinBudget,
 ): void {
   const spinner = machine.start + MachineRecord.spinner
-  if (budget.ms === 0) {
-    const began = now()
-    haltBlocking(i32, cpu, timeout)
-    budget.slept(now() - began)
+  const spins = budget.ms > 0 && timeout > budget.ms && mayOneSpin(i32, spinner, cpu)
+  if (spins && spinForKick(i32, spinner, cpu, now, budget.ms)) {
+    budget.found()
+    finishHalt(i32, cpu)
     return
   }
-  if (timeout > budget.ms && mayOneSpin(i32, spinner, cpu)) {
-    if (spinForKick(i32, spinner, cpu, now, budget.ms)) {
-      budget.succeeded()
-      finishHalt(i32, cpu)
-      return
-    }
-    budget.failed()
-  }
+  const began = now()
   haltBlocking(i32, cpu, timeout)
+  if (spins || budget.ms === 0) budget.slept(now() - began)
 }
 
 /** As `haltBlocking`, without blocking: the event loop runs, and its callbacks may kick this CPU. */

@@ -1,28 +1,37 @@
-/** A shorter spin is not worth starting. */
-const LEAST_MS = 0.004
-/** After so many short sleeps in a row, one spin of full length tests whether spinning pays again. */
+/** A sleep of so many full spins is idleness: the spin before it cost next to nothing. */
+const IDLE_SPINS = 20
+/** A thread spins until that many more of its spins have failed than have found work. */
+const CREDIT = 4
+/** The credit of a thread that tests whether spinning pays again. */
+const TEST_CREDIT = 2
+/** After so many short sleeps, a thread that does not spin tests it again. */
 const SHORT_SLEEPS = 4
 /** Each failed test doubles that number, up to this one. */
-const SHORT_SLEEPS_MOST = 256
+const SHORT_SLEEPS_MOST = 64
 
 /**
- * How long a thread without work should spin before it sleeps. A spin that finds work saves both sides a
- * sleep and a wakeup. One that finds none takes the core from another thread, on a small machine from the
- * very thread that it waits for. So each failed spin halves the next one, down to none, and each successful
- * one doubles it.
+ * Whether a thread without work should spin for a while before it sleeps. A spin that finds work saves both
+ * sides a sleep and a wakeup. One that finds none takes the core from another thread, on a small machine from
+ * the very thread that it waits for. So a thread whose spins mostly fail stops spinning.
  *
- * A thread that no longer spins tests it again when its sleeps are short: a spin would have found that work.
- * On a machine without a free core the test fails, and the next one comes later. The test has full length:
- * two threads that wait for each other in turn may both have stopped spinning. Then each waits for the other
- * side's wakeup too, and a short test would fail for ever.
+ *   after a spin                           effect
+ *   it found work                          one more credit
+ *   it failed, and a sleep followed        one credit less; without credit the thread stops spinning
+ *   it failed, and the thread was idle     none: that says nothing about the next work, and 1 part in 20 of
+ *                                          the time is no loss
+ *
+ * A thread that does not spin counts its short sleeps: a spin would have found that work. They need not come
+ * in a row. Two threads that answer each other sleep longer now and then, when the other one has slept too.
+ * After a few of them it tests two spins of full length: the first may still meet the sleep of the other side.
+ * On a machine without a free core the test fails, and the next one comes later.
  */
 export class SpinBudget {
-  /** Milliseconds; 0: do not spin. */
+  /** How long to spin, in milliseconds; 0: not at all. */
   ms: number
   private readonly most: number
+  private credit = CREDIT
   private shortSleeps = 0
   private sleepsToTest = SHORT_SLEEPS
-  private isTest = false
 
   constructor(most: number) {
     this.most = most
@@ -30,29 +39,22 @@ export class SpinBudget {
   }
 
   /** The spin found work, or the thread did not have to sleep. */
-  succeeded(): void {
-    this.ms = Math.min(this.most, Math.max(this.ms, LEAST_MS) * 2)
-    this.sleepsToTest = SHORT_SLEEPS
-    this.isTest = false
+  found(): void {
+    if (this.credit < CREDIT) this.credit++
+    else this.sleepsToTest = SHORT_SLEEPS
   }
 
-  /** The spin found no work. */
-  failed(): void {
-    if (this.isTest) {
-      this.isTest = false
-      this.ms = 0
-      this.sleepsToTest = Math.min(SHORT_SLEEPS_MOST, this.sleepsToTest * 2)
-      return
-    }
-    this.ms = this.ms / 2 < LEAST_MS ? 0 : this.ms / 2
-  }
-
-  /** The thread slept so many milliseconds, without a spin before. */
+  /** The thread slept so many milliseconds: after a spin that failed, if it spins at all. */
   slept(ms: number): void {
-    this.shortSleeps = ms < this.most ? this.shortSleeps + 1 : 0
-    if (this.shortSleeps < this.sleepsToTest) return
-    this.shortSleeps = 0
-    this.ms = this.most
-    this.isTest = true
+    if (ms >= this.most * IDLE_SPINS) return
+    if (this.ms > 0) {
+      if (--this.credit > 0) return
+      this.ms = 0
+      this.shortSleeps = 0
+    } else if (ms < this.most && ++this.shortSleeps >= this.sleepsToTest) {
+      this.sleepsToTest = Math.min(SHORT_SLEEPS_MOST, this.sleepsToTest * 2)
+      this.credit = TEST_CREDIT
+      this.ms = this.most
+    }
   }
 }

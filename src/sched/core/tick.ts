@@ -14,6 +14,9 @@ import type { Scheduler } from './scheduler.ts'
  * tasks, has no ticks. The run queue's lock is held: a thread that enqueues on a CPU arms its tick.
  */
 
+/** The machine distinguishes moments up to 17 minutes ahead (timekeeper.ts): a tick is not armed further away. */
+const FAR_MS = 600_000
+
 /** When the slice of the current entity ends; Infinity: no equal task waits, or it has no slices. */
 function sliceEnd(s: Scheduler, queue: number): number {
   const { i32, f64 } = s
@@ -44,6 +47,7 @@ export function armTick(s: Scheduler, queue: number): void {
     disarmSlice(i32, cpuRecord(s.machine, s.cpu))
     return
   }
+  end = Math.min(end, s.clock + FAR_MS)
   if (armed !== 0 && armed <= end) return
   f64[(queue + RunQueue.tickAt) >> 1] = end
   armSlice(i32, s.machine, cpuRecord(s.machine, i32[queue + RunQueue.cpu]), end)

@@ -85,3 +85,32 @@ test('idle CPUs and busy ones that answer are left alone', () => {
     expect(watchdog.look()).toEqual([])
   }
 })
+
+test('a call looks at some of many tasks, and several calls at all of them', () => {
+  const sim = new Simulation({ cpus: 1, seed: 1, tasks: 20_000 })
+  const watchdog = new Watchdog(sim.s, 50)
+  sim.fork(
+    function* (context) {
+      for (let i = 0; i < 1000; i++) {
+        context.cpu.charge(0.1)
+        yield SWITCH_PREEMPTED
+      }
+    },
+    { name: 'the hog', priority: makePriority(2, 0) },
+  )
+  const forked = new Set<number>()
+  for (let count = 0; count < 19_000; count++) {
+    const task = sim.fork(
+      function* () {
+        yield SWITCH_PREEMPTED
+      },
+      { priority: makePriority(9, 0) },
+    )
+    forked.add(task)
+  }
+  sim.run({ until: 80 })
+  const calls = [watchdog.look(), watchdog.look(), watchdog.look()]
+  for (const reports of calls) expect(reports.length).toBeLessThan(10_000)
+  for (const reports of calls) for (const report of reports) forked.delete(report.task)
+  expect(forked.size).toBe(0)
+})

@@ -20,10 +20,15 @@ import type { Scheduler } from './scheduler.ts'
  *
  * A policy (ext.ts) that starves one of its tasks, or has lost it, is ejected.
  *
+ * A call looks at every CPU, and at up to LOOK_MOST tasks: where there are more, several calls see all of
+ * them, so that no call takes long.
+ *
  * It runs on no CPU, so that a stuck CPU cannot hide: the thread that makes it calls `look`. A busy CPU
  * counts its interrupts (`heartbeat`); each call asks the CPUs that have not counted since the last call to
  * reschedule.
  */
+const LOOK_MOST = 8192
+
 export type WatchdogReport =
   | {
       readonly kind: 'starved'
@@ -46,6 +51,8 @@ export type WatchdogReport =
 export class Watchdog {
   private readonly s: Scheduler
   private readonly limit: number
+  /** The slot of the task that it looks at next. */
+  private slot = 0
   private readonly heartbeats: { count: number; since: number; asked: boolean }[] = []
 
   /** `limit`: in milliseconds. */
@@ -55,7 +62,7 @@ export class Watchdog {
     for (let cpu = 0; cpu < s.cpus; cpu++) this.heartbeats.push({ count: -1, since: 0, asked: false })
   }
 
-  /** Checks every CPU and every task. Reports a state at each call for as long as it lasts. */
+  /** Checks every CPU, and tasks. Reports a state at each call that sees it, for as long as it lasts. */
   look(): WatchdogReport[] {
     const reports: WatchdogReport[] = []
     const now = this.s.readClock()
@@ -104,22 +111,32 @@ export class Watchdog {
   }
 
   private lookAtTasks(now: number, reports: WatchdogReport[]): void {
-    const { i32, f64, entities, thread } = this.s
-    for (let se = entities.after(i32, 0); se !== 0; se = entities.after(i32, se)) {
-      if (Atomics.load(i32, se + Entity.onRq) === 0) continue
-      const cpu = Atomics.load(i32, se + Entity.cpu)
-      const queue = this.s.queueOf(cpu)
-      acquire(thread, queue + RunQueue.lock)
-      // Read again under the lock that guards it: it may have moved, run or ended.
-      const waits = Atomics.load(i32, se + Entity.onRq) === 1 && Atomics.load(i32, se + Entity.cpu) === cpu
-      const ms = waits ? now - f64[(se + Entity.execStart) >> 1] : 0
-      const task = i32[se + Entity.task]
-      const blamed = ms >= this.limit ? blamesPolicy(this.s, queue, se) : 0
-      release(thread, queue + RunQueue.lock)
-      if (ms < this.limit) continue
-      if (blamed !== 0) ejectFor(this.s, blamed, task, cpu, ms)
-      reports.push({ kind: 'starved', task, name: taskName(this.s, task), cpu, ms })
+    const { i32, entities } = this.s
+    let passed = 0
+    for (let left = LOOK_MOST; left > 0 && passed < entities.capacity; left--) {
+      const slot = this.slot
+      const step = entities.isUsed(i32, slot) ? 1 : 32 - (slot & 31)
+      if (step === 1) this.lookAtTask(entities.pointerAt(slot), now, reports)
+      passed += step
+      this.slot = slot + step >= entities.capacity ? 0 : slot + step
     }
+  }
+
+  private lookAtTask(se: number, now: number, reports: WatchdogReport[]): void {
+    const { i32, f64, entities, thread } = this.s
+    if (!entities.isAllocated(i32, se) || Atomics.load(i32, se + Entity.onRq) === 0) return
+    const cpu = Atomics.load(i32, se + Entity.cpu)
+    const queue = this.s.queueOf(cpu)
+    acquire(thread, queue + RunQueue.lock)
+    // Read again under the lock that guards it: it may have moved, run or ended.
+    const waits = Atomics.load(i32, se + Entity.onRq) === 1 && Atomics.load(i32, se + Entity.cpu) === cpu
+    const ms = waits ? now - f64[(se + Entity.execStart) >> 1] : 0
+    const task = i32[se + Entity.task]
+    const blamed = ms >= this.limit ? blamesPolicy(this.s, queue, se) : 0
+    release(thread, queue + RunQueue.lock)
+    if (ms < this.limit) return
+    if (blamed !== 0) ejectFor(this.s, blamed, task, cpu, ms)
+    reports.push({ kind: 'starved', task, name: taskName(this.s, task), cpu, ms })
   }
 }
 
