@@ -43,8 +43,8 @@ export function closeSettings(options: CloseOptions): CloseSettings {
 const JOBS_PER_CLOCK = 256
 
 /**
- * Kills every task of the kernel, in rounds: a million kills take seconds, and in between this thread collects
- * the tasks that have ended.
+ * Kills every task of the kernel, in rounds: a million kills take seconds, and in between this thread
+ * collects the tasks that have ended.
  */
 export class KillRounds {
   private readonly view: KernelView

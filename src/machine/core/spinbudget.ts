@@ -22,8 +22,8 @@ const SHORT_SLEEPS_MOST = 64
  *
  * A thread that does not spin counts its short sleeps: a spin would have found that work. They need not come
  * in a row. Two threads that answer each other sleep longer now and then, when the other one has slept too.
- * After a few of them it tests two spins of full length: the first may still meet the sleep of the other side.
- * On a machine without a free core the test fails, and the next one comes later.
+ * After a few of them it tests two spins of full length: the first may still meet the sleep of the other
+ * side. On a machine without a free core the test fails, and the next one comes later.
  */
 export class SpinBudget {
   /** How long to spin, in milliseconds; 0: not at all. */

@@ -14,7 +14,7 @@ import type { Scheduler } from './scheduler.ts'
  * tasks, has no ticks. The run queue's lock is held: a thread that enqueues on a CPU arms its tick.
  */
 
-/** The machine distinguishes moments up to 17 minutes ahead (timekeeper.ts): a tick is not armed further away. */
+/** The machine tells moments apart up to 17 minutes ahead (timekeeper.ts): no tick is armed further away. */
 const FAR_MS = 600_000
 
 /** When the slice of the current entity ends; Infinity: no equal task waits, or it has no slices. */
