@@ -1,5 +1,6 @@
+import { endsWithin } from '../../machine/timekeeper/alarm.ts'
 import { activeJobs } from './counters.ts'
-import { startCpu } from './boot.ts'
+import { startCpu, stopCpu } from './boot.ts'
 import type { KernelMachine } from './machines.ts'
 import { cpuAccount } from '../../sched/core/account.ts'
 import { RunQueue } from '../../sched/core/runqueue.ts'
@@ -38,8 +39,8 @@ export class CpuSet {
   private readonly view: KernelView
   private readonly machine: KernelMachine
   private readonly listener: CpuSetListener
-  private readonly min: number
-  private readonly max: number
+  private min: number
+  private max: number
   private readonly idle: number
   private readonly states: number[]
   /** When a CPU was first seen idle, and its count of switches then. */
@@ -47,6 +48,9 @@ export class CpuSet {
   private timer: ReturnType<typeof setInterval> | undefined
   private isClosed = false
   private isManual = false
+  /** The last `resize`, and the starts and ends that are under way. */
+  private resizing: Promise<void> = Promise.resolve()
+  private readonly starting: (Promise<boolean> | undefined)[] = []
 
   constructor(
     view: KernelView,
@@ -120,9 +124,15 @@ export class CpuSet {
    * Creates the thread of a CPU that is OFF, before it returns. Resolves when the CPU takes tasks. A CPU that
    * dies before that goes to `died`.
    */
-  async start(cpu: number): Promise<boolean> {
+  start(cpu: number): Promise<boolean> {
     this.states[cpu] = COMING
     this.idleSince[cpu] = undefined
+    const started = this.bringUp(cpu)
+    this.starting[cpu] = started
+    return started
+  }
+
+  private async bringUp(cpu: number): Promise<boolean> {
     try {
       await startCpu(this.machine, this.view.s, cpu)
     } catch {
@@ -142,10 +152,43 @@ export class CpuSet {
     if (this.states[cpu] !== HERE) return
     this.states[cpu] = LEAVING
     this.listener.offline(cpu)
-    await this.machine.stop(cpu)
+    await stopCpu(this.machine, cpu)
     if (this.states[cpu] === LEAVING) this.states[cpu] = OFF
     // Tasks that came while it was leaving found no free CPU number.
     this.demand()
+  }
+
+  /**
+   * From now on the kernel has so many CPUs: no more, no fewer, whatever the work. Resolves when the new ones
+   * take tasks and the old ones are gone. `grace`: milliseconds after which an old CPU is terminated.
+   */
+  resize(count: number, grace: number): Promise<void> {
+    this.min = count
+    this.max = count
+    // One after the other: a CPU that is leaving can be started again only when it is gone.
+    this.resizing = this.resizing.then(() => this.reach(count, grace))
+    return this.resizing
+  }
+
+  private async reach(count: number, grace: number): Promise<void> {
+    await Promise.all(this.starting)
+    const changes: Promise<unknown>[] = []
+    while (!this.isClosed && this.count < count) {
+      const cpu = this.states.indexOf(OFF)
+      if (cpu < 0) break
+      changes.push(this.start(cpu))
+    }
+    for (let cpu = this.states.length - 1; cpu >= 0 && this.count > count; cpu--) {
+      if (this.states[cpu] === HERE) changes.push(this.drain(cpu, grace))
+    }
+    await Promise.all(changes)
+  }
+
+  /** Ends a CPU, after `grace` milliseconds at the latest. */
+  private async drain(cpu: number, grace: number): Promise<void> {
+    const gone = this.retire(cpu)
+    if (grace !== Infinity && !(await endsWithin(gone, grace))) await this.machine.terminate(cpu)
+    await gone
   }
 
   /** A CPU has died, and may be started again. True: start it. */

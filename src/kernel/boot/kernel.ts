@@ -1,3 +1,4 @@
+import { checkTime } from '../../coroutine/core/blocking.ts'
 import { refuseUnknown } from '../../coroutine/core/knownoptions.ts'
 import { endsWithin } from '../../machine/timekeeper/alarm.ts'
 import { isMail } from '../../machine/core/mail.ts'
@@ -37,7 +38,14 @@ import {
 } from '../spawn/modules.ts'
 import { type KernelMachine } from './machines.ts'
 import { type MapOptions, TaskMap } from '../spawn/map.ts'
-import { checkSpawnOptions, type KernelOptions, type SpawnOptions } from './options.ts'
+import {
+  checkSpawnOptions,
+  type KernelOptions,
+  type ResizeOptions,
+  resizeOptions,
+  show,
+  type SpawnOptions,
+} from './options.ts'
 import { type Launch, launchOf } from './launch.ts'
 import { type Origin, Origins } from '../spawn/origins.ts'
 import { LoadedPolicy, policyAddress, type PolicyOptions, policyOptions } from './policy.ts'
@@ -213,6 +221,24 @@ export class Kernel {
   /** CPUs that run, or are about to: between the `min` and the `max` of the option `cpus`. */
   get online(): number {
     return this.cpuSet.count
+  }
+
+  /**
+   * Sets the number of CPUs, from 1 to the maximum of the boot, whatever the work. Resolves when new CPUs take
+   * tasks and old ones are gone. Movable tasks of a CPU that ends move to the others; other tasks that it has
+   * started keep it until they end, or for `grace` milliseconds.
+   */
+  async resize(cpus: number, options: ResizeOptions = {}): Promise<void> {
+    this.throwIfClosed('resize')
+    refuseUnknown('resize(cpus, options)', options, resizeOptions)
+    const { grace = Infinity } = options
+    checkTime('grace', grace)
+    if (typeof cpus !== 'number' || !Number.isInteger(cpus) || cpus < 1 || cpus > this.cpus) {
+      throw new RangeError(
+        `resize(${show(cpus)}): the kernel has room for 1 to ${this.cpus} CPUs; boot it with cpus: { max } for more`,
+      )
+    }
+    await this.cpuSet.resize(cpus, grace)
   }
 
   /** Figures since the boot; `String(kernel.summary)` is one line. */

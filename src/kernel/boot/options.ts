@@ -99,6 +99,17 @@ export interface CpuRange {
   readonly idle?: number
 }
 
+/** The options of `kernel.resize`. */
+export interface ResizeOptions {
+  /**
+   * Milliseconds that tasks which cannot move have to end on a CPU that ends. Then the CPU is terminated, and
+   * they end with CpuLostError. Default: Infinity: they keep the CPU until they end.
+   */
+  readonly grace?: number
+}
+
+export const resizeOptions: Known<ResizeOptions> = { grace: true }
+
 export interface HandoffKnobs {
   /** How often a task yields before it sleeps. Default: 32. */
   readonly yieldBudget?: number
