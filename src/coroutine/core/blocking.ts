@@ -1,6 +1,7 @@
 import { type Known, refuseUnknown } from './knownoptions.ts'
 import { type Twin, twin, twinOf } from './coroutine.ts'
 import { blocks, checkFace, ran, toRun } from './faces.ts'
+import { asFrame, type Reenter, take } from './frames.ts'
 import { resumable } from './generators.ts'
 import type { Waker } from '../../thread/runner.ts'
 import { beginWait, currentRunner, endWait, reportProgress, TIMED_OUT } from './runner.ts'
@@ -128,6 +129,16 @@ class Sleep implements Iterator<number, void, unknown> {
   [Symbol.iterator](): this {
     return this
   }
+
+  get [asFrame](): Reenter {
+    return afterSleep
+  }
+}
+
+/** The second form of a frame that stands for a sleep: all that it waits for is in its runner. */
+export function afterSleep(): undefined {
+  endWait()
+  take()
 }
 
 const sleeping: (ms: number, options?: Pick<WaitOptions, 'signal'>) => Blocking<void> = blocking(
@@ -137,6 +148,16 @@ const sleeping: (ms: number, options?: Pick<WaitOptions, 'signal'>) => Blocking<
     yield* suspending(ms, options.signal, undefined)
   },
 )
+
+/** The twin of `sleep`. */
+function sleepForm(ms: number, options?: Pick<WaitOptions, 'signal'>): Generator<number, void, unknown> {
+  if (options !== undefined) {
+    refuseUnknown('sleep(ms, options)', options, { signal: true })
+    if (options.signal !== undefined) return twinOf(sleeping)!(ms, options)
+  }
+  checkTime('ms', ms)
+  return new Sleep(ms) as unknown as Generator<number, void, unknown>
+}
 
 function startSleep(ms: number, options?: Pick<WaitOptions, 'signal'>): Blocking<void> {
   if (options !== undefined) {
@@ -151,7 +172,7 @@ function startSleep(ms: number, options?: Pick<WaitOptions, 'signal'>): Blocking
 
 /** Waits for `ms` milliseconds; other coroutines run meanwhile. */
 export const sleep: (ms: number, options?: Pick<WaitOptions, 'signal'>) => Blocking<void> =
-  /* @__PURE__ */ named('sleep', startSleep, twinOf(sleeping)!)
+  /* @__PURE__ */ named('sleep', startSleep, sleepForm)
 
 /** Waits for a promise, and returns its value or throws its error, as `await` does in an async function. */
 export const wait: <T>(promise: PromiseLike<T> | T, options?: WaitOptions) => Blocking<T> = blocking(

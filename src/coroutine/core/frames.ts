@@ -156,10 +156,22 @@ export function take(): unknown {
   throw given
 }
 
+/**
+ * Under this symbol an iterator that stops once carries the second form of a frame that stands for it, which
+ * needs nothing of the iterator: so a task can move while it waits there.
+ */
+export const asFrame: unique symbol = Symbol('heddle.asFrame')
+
 /** Runs a generator inside a function that can unwind: its value, or unwinding has begun. */
-export function run(made: Generator<number, any, any>): unknown {
+export function run(made: Generator<number, any, any> & { readonly [asFrame]?: Reenter }): unknown {
   const step = made.next()
   if (step.done) return step.value
+  const reenter = made[asFrame]
+  if (reenter !== undefined) {
+    frames.u = 1
+    stop = step.value
+    return save(undefined, 0, [], reenter)
+  }
   suspendIn(new GeneratorChain(made), step.value)
   return undefined
 }

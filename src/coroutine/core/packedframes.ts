@@ -11,7 +11,8 @@ import { registerImageKind } from '../../payload/imagekinds.ts'
 import { ImageError } from '../../payload/imagedecode.ts'
 import { type Coroutine, continued, framesIn } from './coroutine.ts'
 import { type Reenter, resumesGenerator, type SavedFrame } from './frames.ts'
-import { movableOf } from './movable.ts'
+import { afterSleep } from './blocking.ts'
+import { movableOf, registerMovable } from './movable.ts'
 
 /** One frame. Its parts, in their order: the second form, the place, `this`, the values. */
 class PackedFrame {
@@ -66,6 +67,8 @@ registerImageKind<PackedFrames>(PackedFrames.prototype, {
   },
   steps: (_packed, part) => (part < 2 ? [['isSuspended', 'preemptionDepth'][part]] : [part - 2]),
 })
+
+registerMovable('heddle', 'heddle', [{ key: 'sleep', hash: '1', reenter: afterSleep }])
 
 /**
  * Why the coroutine cannot move now: its text names the frame that cannot. Null: every frame on its stack

@@ -1,6 +1,7 @@
 /** Started tasks that move between worker threads. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { Kernel } from '../boot/kernel.ts'
+import { SeededRandom } from '../../machine/simulated/random.ts'
 import type { KernelOptions } from '../boot/options.ts'
 import type * as Work from '../../../testing/kernel/fixtures/handmoved.ts'
 import { plainSpin } from '../../../testing/kernel/fixtures/handmoved.ts'
@@ -12,6 +13,11 @@ async function booted(options: KernelOptions): Promise<{ kernel: Kernel; work: a
   const kernel = await Kernel.boot({ control: false, ...options })
   kernels.push(kernel)
   return { kernel, work: await kernel.import<typeof Work>(url) }
+}
+
+/** The arena as it is when no task is there: payload blocks and jobs. */
+function usage({ internals: { view } }: Kernel): number[] {
+  return [view.heap.usedBlocks(), view.jobs.count(view.i32)]
 }
 
 afterEach(async () => {
@@ -87,6 +93,30 @@ describe.each([{ machine: 'threads' }, { machine: 'simulated', seed: 7 }] as con
     expect(task.status.moves).toBe(1)
   })
 
+  test('a CPU that ends sends its movable tasks away, and comes back', async () => {
+    const { kernel, work } = await booted({ ...machine, cpus: 2, slice: 2 })
+    const shared = [words(), words(), words()]
+    const tasks = shared.map(own => kernel.spawn(work.spin, [30000, own]))
+    const sleeper = kernel.spawn(work.naps, [1, 300], { affinity: [1] })
+    await until(() => shared.every(own => Atomics.load(own, 0) > 10))
+    await kernel.resize(1)
+    expect(kernel.online).toBe(1)
+    const ended = tasks.filter(task => task.status.ended !== null).length
+    await kernel.resize(2)
+    expect(kernel.online).toBe(2)
+    const sum = plainSpin(30000)
+    expect(await Promise.all(tasks)).toEqual([sum, sum, sum])
+    expect(await sleeper).toEqual([1, expect.any(Number)])
+    expect(ended).toBeLessThan(3)
+    expect(tasks.reduce((moves, task) => moves + task.status.moves, 0)).toBeGreaterThan(0)
+  })
+
+  test('resize refuses a number that the arena has no room for', async () => {
+    const { kernel } = await booted({ ...machine, cpus: 1 })
+    for (const cpus of [0, 2, 1.5, '1'])
+      await expect(kernel.resize(cpus as number)).rejects.toThrow('room for 1 to 1 CPUs')
+  })
+
   test('spawn refuses `movable: true` for a function that cannot move, and says why', async () => {
     const { kernel, work } = await booted({ ...machine, cpus: 1 })
     expect(() => kernel.spawn(work.plain, [], { movable: true })).toThrow(
@@ -103,4 +133,79 @@ describe.each([{ machine: 'threads' }, { machine: 'simulated', seed: 7 }] as con
     expect(task.setAffinity([1])).toBe(false)
     expect(((await task) as any).cpu).toBe(0)
   })
+})
+
+// In virtual time no test sees a task asleep.
+test('a sleeping task is packed, sleeps on, and continues on its new CPU', async () => {
+  const { kernel, work } = await booted({ cpus: 2 })
+  const task = kernel.spawn(work.naps, [2, 200], { affinity: [0] })
+  await until(() => task.status.state === 'sleeping')
+  task.setAffinity([1])
+  await until(() => task.status.moves === 1)
+  expect(await task).toEqual([2, 1])
+})
+
+describe('CPUs that die', () => {
+  test('a task that is packed when its CPU dies goes on; one that runs there is lost', async () => {
+    const { kernel, work } = await booted({ machine: 'simulated', seed: 3, cpus: 2 })
+    const { machine, view } = kernel.internals
+    const before = usage(kernel)
+    for (let round = 0; round < 20; round++) {
+      const shared = words()
+      const task = kernel.spawn(work.nested, [4000, shared, 'l'], { affinity: [0] })
+      await until(() => Atomics.load(shared, 0) > 10 + 5 * round)
+      task.setAffinity([1])
+      await until(() => task.status.moves === 1 || task.status.ended !== null)
+      // The old CPU dies: at once, or some steps after the task has left it.
+      await machine.terminate(0)
+      expect(((await task) as any).sum).toBe(plainSpin(4000))
+      await until(() => view.s.isActive(0))
+    }
+    expect(usage(kernel)).toEqual(before)
+  })
+
+  test.each([1, 2, 3, 4, 5, 6])(
+    'tasks that move at random while CPUs die have one outcome each, seed %i',
+    async seed => {
+      const { kernel, work } = await booted({ machine: 'simulated', seed, cpus: 4, slice: 1 })
+      const { machine, view } = kernel.internals
+      const before = usage(kernel)
+      const sum = plainSpin(3000)
+      const tasks = Array.from({ length: 24 }, (_, i) =>
+        i % 4 === 3 ? kernel.spawn(work.naps, [6, 2]) : kernel.spawn(work.spin, [3000, words()]),
+      )
+      const outcomes = tasks.map(async (task, i) => {
+        try {
+          const value = await task
+          if (i % 4 === 3) expect((value as any)[0]).toBe(6)
+          else expect(value).toBe(sum)
+          return 'returned'
+        } catch (error) {
+          return (error as Error).name
+        }
+      })
+      const random = new SeededRandom(seed)
+      for (let turn = 0; turn < 200 && kernel.active > 0; turn++) {
+        const task = tasks[random.below(tasks.length)]
+        const what = random.below(8)
+        if (what < 4) task.setAffinity([random.below(4)])
+        else if (what === 4) task.stop()
+        else if (what === 5) task.setAffinity([0, 1, 2, 3])
+        else if (what === 6) task.setNice(random.below(10))
+        else if (random.below(6) === 0) {
+          const cpu = random.below(4)
+          if (view.s.isActive(cpu)) await machine.terminate(cpu)
+        }
+        if (random.below(2) === 0) for (const each of tasks) each.resume()
+        await new Promise(resolve => setImmediate(resolve))
+      }
+      for (const task of tasks) task.setAffinity([0, 1, 2, 3])
+      for (const task of tasks) task.resume()
+      const names = await Promise.all(outcomes)
+      for (const name of names) expect(['returned', 'CpuLostError']).toContain(name)
+      expect(names).toContain('returned')
+      await until(() => [0, 1, 2, 3].every(cpu => view.s.isActive(cpu)))
+      expect(usage(kernel)).toEqual(before)
+    },
+  )
 })
