@@ -5,6 +5,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { buildLivePages } from './livepages.ts'
 
 const root = resolve(import.meta.dirname, '..')
 
@@ -18,4 +19,8 @@ run('npx', 'tsdown', '--logLevel', 'error')
 run(process.execPath, 'scripts/api.ts')
 if (!existsSync(resolve(root, 'site/node_modules/vitepress')))
   run('npm', 'install', '--prefix', 'site', '--no-audit', '--no-fund')
-run(resolve(root, 'site/node_modules/.bin/vitepress'), process.argv[2] === 'dev' ? 'dev' : 'build', 'site')
+// The live pages are beside the chapters. `dev` finds them among the files that it serves as they are.
+const isDev = process.argv[2] === 'dev'
+if (isDev) await buildLivePages(resolve(root, 'docs/public/live'))
+run(resolve(root, 'site/node_modules/.bin/vitepress'), isDev ? 'dev' : 'build', 'site')
+if (!isDev) await buildLivePages(resolve(root, 'dist-site/live'))

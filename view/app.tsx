@@ -19,7 +19,12 @@ const panels: Readonly<Record<PanelName, readonly [title: string, panel: Functio
 /** Draws again after each change of the session. */
 export function useSession(session: Session): void {
   const [, redraw] = useState(0)
-  useEffect(() => session.onChange(() => redraw(n => n + 1)), [session])
+  useEffect(() => {
+    const draw = (): void => redraw(n => n + 1)
+    // Messages may have come before this effect.
+    draw()
+    return session.onChange(draw)
+  }, [session])
 }
 
 /** The page: the title, the tabs, and one panel. */

@@ -12,12 +12,20 @@ export default defineConfig({
   // The search index is one file of all pages.
   vite: { build: { chunkSizeWarningLimit: 2000 } },
   // Chapters name files of the repository beside them.
-  ignoreDeadLinks: [/\.\.\/(?!docs)/],
+  // The live pages are built after the chapters (scripts/livepages.ts).
+  ignoreDeadLinks: [/\.\.\/(?!docs)/, /^\/live\//],
   themeConfig: {
     search: { provider: 'local' },
     outline: [2, 3],
     nav: [
       { text: 'Start', link: '/start' },
+      {
+        text: 'Live',
+        items: [
+          { text: 'Watch a kernel schedule', link: '/live/scheduler.html', target: '_self' },
+          { text: 'Explore a check', link: '/live/checker.html', target: '_self' },
+        ],
+      },
       { text: 'Guides', link: '/guides/' },
       { text: 'How it works', link: '/concepts' },
       { text: 'Reference', link: '/api/' },
@@ -55,6 +63,7 @@ export default defineConfig({
           { text: 'Coroutines on one thread', link: '/coroutines' },
           { text: 'Compiling', link: '/compiling' },
           { text: 'Seeing it', link: '/tracing' },
+          { text: 'The view', link: '/view' },
           { text: 'The checker', link: '/checker' },
           { text: 'Asynchronous code', link: '/asyncchecks' },
           { text: 'Weak memory', link: '/weakmemory' },

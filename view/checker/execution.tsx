@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Execution, ExecutionStep } from '../../src/checker/report/execution.ts'
 import { COLUMN, Edges, GAP, NUMBER, ROW } from './edges.tsx'
 import { reach } from './order.ts'
+import { showIn } from './scroll.ts'
 
 export interface StepsProps {
   readonly execution: Execution
@@ -28,7 +29,8 @@ export function Steps({ execution, at, changes, canMove, onSelect, onMove }: Ste
   const order = steps.map(({ thread }) => thread)
 
   useEffect(() => {
-    rows.current?.querySelector(`#step-${at}`)?.scrollIntoView({ block: 'nearest' })
+    const list = rows.current
+    showIn(list?.closest('.scroll'), list?.querySelector(`#step-${at}`), false)
   }, [at])
 
   const rowAt = (event: PointerEvent): number => {

@@ -1,6 +1,7 @@
 import type { VNode } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { ExecutionStep } from '../../src/checker/report/execution.ts'
+import { showIn } from './scroll.ts'
 
 export interface SourceProps {
   readonly step: ExecutionStep | undefined
@@ -11,7 +12,7 @@ export interface SourceProps {
 export function Source({ step, sources }: SourceProps): VNode | null {
   const line = useRef<HTMLLIElement>(null)
   useEffect(() => {
-    line.current?.scrollIntoView({ block: 'center' })
+    showIn(line.current?.parentElement, line.current, true)
   }, [step?.file, step?.line])
   if (step === undefined || step.file === '') return null
   const text = sources[step.file]

@@ -14,7 +14,7 @@ export const checkerCss: string = `
 .detail { margin: 4px 0; color: var(--dim); }
 .failing { flex: 1; min-height: 0; display: flex; gap: 16px; }
 .order { flex: 3; min-width: 0; display: flex; flex-direction: column; }
-.failing aside { flex: 2; min-width: 15em; max-width: 44em; display: flex; flex-direction: column; min-height: 0; }
+.failing aside { flex: 2; width: auto; min-width: 15em; max-width: 44em; display: flex; flex-direction: column; min-height: 0; padding: 0; border: 0; background: none; overflow: visible; }
 .bar { display: flex; flex-wrap: wrap; align-items: center; gap: 6px; margin: 8px 0; }
 .note { color: var(--dim); margin-left: 6px; min-height: 1.4em; }
 .scroll { flex: 1; min-height: 8em; overflow: auto; border: 1px solid var(--line); border-radius: 6px; }

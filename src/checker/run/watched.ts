@@ -1,113 +1,12 @@
-/** The checks of a run, kept for a page: how far each search is, its failure, and the search to ask again. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import type { CheckError } from '../errors.ts'
-import { plainExecution, type Execution } from '../report/execution.ts'
-import {
-  asRerunRequest,
-  type CheckerData,
-  type CheckStatus,
-  type CheckView,
-  type RerunReply,
-  type SavedCheck,
-} from '../report/checkview.ts'
-import { shorten } from '../report/paths.ts'
-import type { RecordedStep } from '../report/recording.ts'
-import { parseSchedule } from '../machine/schedule.ts'
-import { rerun } from '../search/rerun.ts'
-import { type CheckResult, Search } from '../search/search.ts'
+import { CheckList } from '../report/checklist.ts'
+import type { SavedCheck } from '../report/checkview.ts'
 
-interface Entry {
-  view: CheckView
-  readonly file: string
-  search: Search | undefined
-}
-
-export class WatchedChecks {
-  private readonly entries: Entry[] = []
-  private readonly sources: Record<string, string> = {}
-  private readonly listeners = new Set<() => void>()
-  private isOver = false
-
-  get data(): CheckerData {
-    return { checks: this.entries.map(({ view }) => view), over: this.isOver, sources: this.sources }
-  }
-
-  /** Calls `listener` after each change. Returns the function that ends it. */
-  follow(listener: () => void): () => void {
-    this.listeners.add(listener)
-    return () => this.listeners.delete(listener)
-  }
-
-  /** A check begins. Returns its number. */
-  begin(file: string, name: string): number {
-    const view: CheckView = {
-      name,
-      file: shorten(file),
-      status: 'running',
-      why: '',
-      explorer: '',
-      executions: 0,
-      redundant: 0,
-      steps: 0,
-      depth: 0,
-      seconds: 0,
-      fraction: 0,
-      outcomes: [],
-      shape: undefined,
-      execution: undefined,
-      fixed: '',
-    }
-    this.entries.push({ view, file, search: undefined })
-    this.changed()
-    return this.entries.length - 1
-  }
-
-  /** How far a search is. */
-  progress(check: number, result: CheckResult, search: unknown): void {
-    this.set(check, 'running', result, search, undefined, '')
-  }
-
-  /** A check has ended. The steps are those of its failure. */
-  end(check: number, result: CheckResult, steps: readonly RecordedStep[], search: unknown): void {
-    const { failure } = result
-    let execution: Execution | undefined
-    let fixed = ''
-    if (failure !== undefined && failure.kind !== 'unreached-outcome') {
-      if (search instanceof Search) {
-        const again = rerun(search, failure.schedule)
-        if (again.possible) ({ execution } = again)
-        this.entries[check].search = search
-      } else {
-        fixed = 'Only an interleaving of threads over sequential memory can be put into another order.'
-      }
-      execution ??= plainExecution(result.threads, steps, failure)
-      for (const { file } of execution.steps) this.addSource(file)
-    }
-    this.set(check, result.outcome, result, search, execution, fixed)
-  }
-
-  wrong(check: number, { code, message }: CheckError): void {
-    const entry = this.entries[check]
-    entry.view = { ...entry.view, status: 'wrong', why: `${message} [${code}]` }
-    this.changed()
-  }
-
-  over(): void {
-    this.isOver = true
-    this.changed()
-  }
-
-  /** Answers a page that asks for another schedule. Never throws. */
-  answer(data: unknown): RerunReply {
-    try {
-      const { check, schedule, firm } = asRerunRequest(data)
-      const search = this.entries[check]?.search
-      if (search === undefined) return { error: `check ${check} has no execution that can run again` }
-      return rerun(search, parseSchedule(schedule), firm)
-    } catch (error) {
-      return { error: (error as Error).message }
-    }
+/** The checks of `heddle check`, for a page or a file. */
+export class WatchedChecks extends CheckList {
+  constructor() {
+    super(readSource)
   }
 
   /** Writes the first failing execution to a file that `heddle view` opens. False when no check failed. */
@@ -123,47 +22,13 @@ export class WatchedChecks {
     writeFileSync(path, JSON.stringify(saved))
     return true
   }
+}
 
-  private set(
-    check: number,
-    status: CheckStatus,
-    result: CheckResult,
-    search: unknown,
-    execution: Execution | undefined,
-    fixed: string,
-  ): void {
-    const entry = this.entries[check]
-    entry.view = {
-      name: entry.view.name,
-      file: entry.view.file,
-      status,
-      why: result.complete ? '' : result.why,
-      explorer: result.explorer,
-      executions: result.executions,
-      redundant: result.redundant,
-      steps: result.steps,
-      depth: result.depth,
-      seconds: result.seconds,
-      fraction: result.fraction,
-      outcomes: result.outcomes ?? [],
-      shape: search instanceof Search ? search.shape : undefined,
-      execution,
-      fixed,
-    }
-    this.changed()
-  }
-
-  private addSource(file: string): void {
-    if (file === '' || this.sources[file] !== undefined) return
-    try {
-      const path = file.startsWith('file:') ? fileURLToPath(file) : file
-      this.sources[file] = readFileSync(path.replace(/\?.*$/, ''), 'utf8')
-    } catch {
-      // The page says that it has no source for these steps.
-    }
-  }
-
-  private changed(): void {
-    for (const listener of this.listeners) listener()
+function readSource(file: string): string | undefined {
+  try {
+    const path = file.startsWith('file:') ? fileURLToPath(file) : file
+    return readFileSync(path.replace(/\?.*$/, ''), 'utf8')
+  } catch {
+    return undefined
   }
 }
