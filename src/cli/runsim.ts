@@ -77,7 +77,7 @@ class SimulationSource implements ViewSource {
   }
 }
 
-/** Runs a simulated program under a page that steps it, until Ctrl-C. Returns the exit code of its last run. */
+/** Runs a simulated program under a page that steps it, until Ctrl-C. Returns the last exit code. */
 export async function runSimulationView(
   node: string,
   command: readonly string[],

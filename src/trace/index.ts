@@ -3,6 +3,7 @@ export { ChromeWriter } from './chrome.ts'
 export { mark } from './mark.ts'
 export { type Latency, type Metrics, prometheusText } from './metrics.ts'
 export { openTelemetry, type Telemetry, type TelemetryOptions } from './opentelemetry.ts'
+export { PerformanceTracks } from './performancetracks.ts'
 export { type PerfettoOptions, PerfettoWriter, readPerfetto } from './perfetto.ts'
 export {
   FlightRecorder,

@@ -33,8 +33,10 @@ test('a reader runs a real kernel, with preemption and without, and sees both on
   const { page, errors } = await openPage(browser, `${site.url}scheduler.html`, { height: 1000 })
   await expect.poll(() => stateOf(page)).toBe('Ready.')
   expect(await page.evaluate('crossOriginIsolated')).toBe(true)
+  await page.tracing.start()
   await page.click('#run')
   await expect.poll(() => stateOf(page)).toContain('All tasks have ended. Now turn preemption off')
+  await expectTracks(await page.tracing.stop())
   await keepScreenshot(page, 'site-scheduler')
   await page.click('#preempt')
   await page.click('#run')
@@ -46,6 +48,18 @@ test('a reader runs a real kernel, with preemption and without, and sees both on
   expect(errors).toEqual([])
   await page.close()
 })
+
+/** The profile has the kernel's tracks: CPUs with tasks, and tasks with states. */
+async function expectTracks(profile: Uint8Array | undefined): Promise<void> {
+  const { traceEvents } = JSON.parse(new TextDecoder().decode(profile)) as {
+    traceEvents: { name: string; args?: { data?: { name?: string; track?: string; trackGroup?: string } } }[]
+  }
+  const entries = traceEvents
+    .filter(({ name, args }) => name === 'TimeStamp' && args?.data?.trackGroup === 'heddle')
+    .map(({ args }) => `${args?.data?.track}: ${args?.data?.name}`)
+  for (const part of [/^CPU \d: hog 1$/, /^hog 1: running on CPU \d$/, /^short task: running/])
+    expect(entries).toContainEqual(expect.stringMatching(part))
+}
 
 test('a reader edits a check and explores it in the browser', async () => {
   const { page, errors } = await openPage(browser, `${site.url}checker.html`, { height: 1100 })
