@@ -41,6 +41,38 @@ beforeAll(async () => {
 afterAll(() => kernel.close())
 
 describe('a recording of a kernel', () => {
+  it('shows the move of a started task as an arrow from one CPU to the other', async () => {
+    const url = new URL('../../testing/kernel/fixtures/handmoved.ts', import.meta.url)
+    const moved = await kernel.import<typeof import('../../testing/kernel/fixtures/handmoved.ts')>(url)
+    const starts: number[] = []
+    const ends: string[] = []
+    class Arrowed extends Notes {
+      override instant(track: number, time: number, name = '', args?: TrackArgs, arrows?: Arrows): void {
+        super.instant(track, time, name, args)
+        if (name === 'moves mover') starts.push(...(arrows?.starts ?? []))
+      }
+      override begin(track: number, time: number, name: string, args?: TrackArgs, arrows?: Arrows): void {
+        super.begin(track, time, name, args)
+        for (const end of arrows?.ends ?? []) if (starts.includes(end)) ends.push(name)
+      }
+    }
+    const notes = new Arrowed()
+    const recording = record(kernel, notes)
+    const words = new Int32Array(new SharedArrayBuffer(256))
+    const task = kernel.spawn(moved.forever as any, [words], { name: 'mover', affinity: [0] })
+    while (Atomics.load(words, 1) === 0) await new Promise(resolve => setTimeout(resolve, 1))
+    task.setAffinity([1])
+    while (Atomics.load(words, 2) === 0) await new Promise(resolve => setTimeout(resolve, 1))
+    task.kill()
+    await task.join().catch(() => undefined)
+    await settled()
+    recording.stop()
+    expect(notes.said.filter(said => said.startsWith('moves mover'))).toHaveLength(1)
+    expect(ends).toEqual(['mover'])
+    expect(metricsOf(kernel).cpus[0].moves).toBe(1)
+    expect(prometheusText(metricsOf(kernel))).toContain('heddle_moves_total{cpu="0"} 1')
+  })
+
   it('has every task that ran, its slices, and the marks', async () => {
     const notes = new Notes()
     const recording = record(kernel, notes)

@@ -59,6 +59,7 @@ const cpuCounters: readonly (readonly [key: keyof CpuAccount, metric: string, he
   ['preemptions', 'heddle_preemptions_total', 'Tasks that had to give their CPU up.'],
   ['migrations', 'heddle_migrations_total', 'Tasks that came from another CPU.'],
   ['steals', 'heddle_steals_total', 'Tasks that an idle CPU took from another.'],
+  ['moves', 'heddle_moves_total', 'Started tasks that the CPU packed and sent to another.'],
   ['wakeups', 'heddle_wakeups_total', 'Tasks that were woken here.'],
 ]
 

@@ -179,7 +179,7 @@ function observeMetrics(provider: MeterProvider, read: () => Metrics): void {
     .addCallback(result => {
       for (const { cpu, busyTime } of read().cpus) result.observe(busyTime / 1000, { 'heddle.cpu': cpu })
     })
-  for (const key of ['switches', 'preemptions', 'migrations', 'steals', 'wakeups'] as const) {
+  for (const key of ['switches', 'preemptions', 'migrations', 'steals', 'moves', 'wakeups'] as const) {
     meter.createObservableCounter(`heddle.${key}`, { unit: `{${key.slice(0, -1)}}` }).addCallback(result => {
       for (const cpu of read().cpus) result.observe(cpu[key], { 'heddle.cpu': cpu.cpu })
     })

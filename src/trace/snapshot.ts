@@ -31,6 +31,7 @@ export interface CpuSnapshot {
   readonly preemptions: number
   readonly migrations: number
   readonly steals: number
+  readonly moves: number
   readonly wakeups: number
   /** The task that runs there, or null. */
   readonly running: string | null
@@ -62,6 +63,8 @@ export interface TaskSnapshot {
   readonly waitsFor: string | null
   /** Locks that the task holds and other tasks wait for. */
   readonly contendedLocks: number
+  /** How often it has moved to another CPU after its start. */
+  readonly moves: number
   readonly killed: boolean
 }
 
@@ -163,6 +166,7 @@ function snapshotTask(
       waits.get(task) ??
       (i32[task + TaskRecord.channel] === 0 ? null : `channel ${i32[task + TaskRecord.channel]}`),
     contendedLocks: locks.get(task) ?? 0,
+    moves: job === 0 ? 0 : i32[job + Job.moves],
     killed: job !== 0 && Atomics.load(i32, job + Job.killKind) !== NOT_KILLED,
   }
 }

@@ -15,6 +15,7 @@ import {
   MARK,
   MARK_NAME,
   MIGRATE,
+  MOVE,
   NAME,
   NAME_REST,
   POLICY,
@@ -120,6 +121,7 @@ export class Timeline {
     else if (kind === NAME || kind === NAME_REST) this.name(event)
     else if (kind === EXIT) this.exit(time, event)
     else if (kind === MIGRATE) this.migrate(time, event)
+    else if (kind === MOVE) this.move(time, event)
     else if (kind === STOP || kind === CONTINUE) this.stop(time, event)
     else if (kind === PRIORITY) this.priority(time, event)
     else if (kind === BLOCK) this.block(event)
@@ -233,6 +235,15 @@ export class Timeline {
       life.cpu = to
     }
     this.sink.instant(life.track, time, 'migrates', { from, to })
+  }
+
+  /** A started task is packed: an arrow leads from here to where it runs next. */
+  private move(time: number, { task, a: from, b: bytes }: RingEvent): void {
+    const life = this.lifeOf(time, task, -1)
+    const arrow = this.nextArrow++
+    const track = this.cpus[from]?.track ?? life.track
+    this.sink.instant(track, time, `moves ${life.name}`, { from, bytes }, { starts: [arrow] })
+    life.wakeArrow = arrow
   }
 
   private stop(time: number, { kind, task, a: by }: RingEvent): void {

@@ -7,6 +7,7 @@
  *   SWITCH          next      previous          why (switch.ts)   priority        previous priority
  *   WAKEUP          woken     CPU it goes to    waker             priority        why (taskrecord.ts)
  *   MIGRATE         task      from CPU          to CPU
+ *   MOVE            task      from CPU          bytes of its state: it was started, and is packed
  *   SPAWN           task      spawner           priority          affinity, low   affinity, high
  *   NAME            task      bytes 0 to 15 of its name, little endian
  *   NAME_REST       task      bytes 16 to 31
@@ -45,6 +46,7 @@ export const CPU_DOWN = 18
 export const POLICY = 19
 export const MARK = 20
 export const MARK_NAME = 21
+export const MOVE = 22
 
 /** The CPU idles, or the waker is not known. */
 export const IDLE = -0x8000_0000

@@ -62,6 +62,7 @@ const fixed: readonly Column[] = [
   { title: 'TIME', width: 8, text: row => formatMs(row.runTime) },
   { title: 'WAIT', width: 8, text: row => formatMs(row.waitTime) },
   { title: 'WAITS FOR', width: 14, left: true, text: row => row.waitsFor ?? row.sleep ?? '' },
+  { title: 'MOVES', width: 5, text: row => (row.moves === 0 ? '' : String(row.moves)) },
   { title: 'LOCKS', width: 5, text: row => (row.contendedLocks === 0 ? '' : String(row.contendedLocks)) },
 ]
 
@@ -129,7 +130,7 @@ function help(terminal: Terminal): string[] {
     '',
     '  PRIO   smaller runs first; 128^40 is a task of priority 128 that inherits 40',
     '  WAIT   time in which the task was runnable and had no CPU',
-    '  LOCKS  locks that the task holds and other tasks wait for',
+    '  MOVES  moves to another CPU after its start    LOCKS  locks that it holds and others wait for',
     '',
     'any key closes this page',
   ]

@@ -24,13 +24,14 @@ function task(id: number, name: string, more: Partial<TaskSnapshot> = {}): TaskS
     preemptions: 0,
     waitsFor: null,
     contendedLocks: 0,
+    moves: 0,
     killed: false,
     ...more,
   }
 }
 
 function snapshot(time: number, ran: readonly [number, number, number]): KernelSnapshot {
-  const cpu = { online: true, switches: 0, preemptions: 0, migrations: 0, steals: 0, wakeups: 0 }
+  const cpu = { online: true, switches: 0, preemptions: 0, migrations: 0, steals: 0, moves: 0, wakeups: 0 }
   return {
     time,
     cpus: [

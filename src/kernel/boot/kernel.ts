@@ -224,9 +224,9 @@ export class Kernel {
   }
 
   /**
-   * Sets the number of CPUs, from 1 to the maximum of the boot, whatever the work. Resolves when new CPUs take
-   * tasks and old ones are gone. Movable tasks of a CPU that ends move to the others; other tasks that it has
-   * started keep it until they end, or for `grace` milliseconds.
+   * Sets the number of CPUs, from 1 to the maximum of the boot, whatever the work. Resolves when new CPUs
+   * take tasks and old ones are gone. Movable tasks of a CPU that ends move to the others; other tasks that
+   * it has started keep it until they end, or for `grace` milliseconds.
    */
   async resize(cpus: number, options: ResizeOptions = {}): Promise<void> {
     this.throwIfClosed('resize')

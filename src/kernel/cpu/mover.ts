@@ -3,6 +3,7 @@ import { ArenaFullError } from '../../arena/memory/arena.ts'
 import { MOVES, pushAway, releasePacked, shouldMove, takePacked } from '../../sched/balance/move.ts'
 import { isWorthMoving, reliefFor } from '../../sched/balance/relief.ts'
 import { Entity } from '../../sched/core/entity.ts'
+import { recordMove } from '../../sched/core/events.ts'
 import { RunQueue } from '../../sched/core/runqueue.ts'
 import { SWITCH_YIELDS } from '../../sched/core/switch.ts'
 import { TaskRecord } from '../../sched/core/taskrecord.ts'
@@ -105,9 +106,9 @@ export class TaskMover {
     Atomics.and(i32, run.job + Job.control, ~JOB_ASYNC)
     i32[run.job + Job.moves]++
     i32[run.job + Job.movedFrom] = s.cpu
+    if (i32[s.recording] !== 0) recordMove(s, run.task, i32[run.job + Job.imageBytes])
     codec.put(run.job + Job.image, word) // (A)
-    i32[s.queue + RunQueue.sent]++
-    Atomics.store(i32, s.queue + RunQueue.sends, i32[s.queue + RunQueue.sent])
+    Atomics.add(i32, s.queue + RunQueue.sends, 1)
     releasePacked(s, run.task)
     // By compare-exchange: another CPU may have begun it already.
     Atomics.compareExchange(i32, run.job + Job.cpu, s.cpu + 1, 0)

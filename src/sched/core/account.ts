@@ -45,6 +45,8 @@ export interface CpuAccount {
   readonly migrations: number
   readonly wakeups: number
   readonly steals: number
+  /** Started tasks that this CPU has packed and sent to others. */
+  readonly moves: number
   /** Queued tasks and the running one, now. */
   readonly load: number
 }
@@ -70,6 +72,7 @@ export function cpuAccount(i32: Int32Array, queue: number): CpuAccount {
     migrations: Atomics.load(i32, queue + RunQueue.migrations),
     wakeups: Atomics.load(i32, queue + RunQueue.wakeups),
     steals: Atomics.load(i32, queue + RunQueue.steals),
+    moves: Atomics.load(i32, queue + RunQueue.sends),
     load: Atomics.load(i32, queue + RunQueue.load),
   }
 }

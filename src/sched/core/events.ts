@@ -5,6 +5,7 @@ import {
   EXIT,
   IDLE,
   MIGRATE,
+  MOVE,
   NAME,
   NAME_REST,
   POLICY,
@@ -71,6 +72,11 @@ export function recordWakeup(s: Scheduler, queue: number, se: number): void {
 
 export function recordMigrate(s: Scheduler, se: number, from: number, to: number): void {
   s.events?.write(MIGRATE, s.clock, s.i32[s.i32[se + Entity.task] + TaskRecord.slot], from, to, 0, 0)
+}
+
+/** The started task was packed here, with a state of so many bytes. */
+export function recordMove(s: Scheduler, task: number, bytes: number): void {
+  s.events?.write(MOVE, s.readClock(), s.i32[task + TaskRecord.slot], s.cpu, bytes, 0, 0)
 }
 
 /** A new task, and its name. */

@@ -58,7 +58,6 @@ export const RunQueue: Layout<
   | 'steals'
   | 'wasRunning'
   | 'moveAsked'
-  | 'sent'
   | 'sends'
 > = record('run queue', {
   lock: ownLine(words(Lock.words)),
@@ -116,8 +115,7 @@ export const RunQueue: Layout<
   wasRunning: word,
   /** 1: a task that is bound to this CPU should move, and the CPU searches for it at its next interrupt. */
   moveAsked: word,
-  /** Started tasks that this CPU has packed and sent away; and the published count. */
-  sent: word,
+  /** Started tasks that this CPU has packed and sent away. Written by the CPU, read by any thread. */
   sends: word,
 })
 
