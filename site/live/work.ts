@@ -1,8 +1,15 @@
 /** The tasks of the live page. */
 
-/** Computes for about `ms` milliseconds of its own CPU time: `rounds` is measured on the page's machine. */
+/** Computes. A tick preempts it at the next safepoint of its loop. */
 export function hog(rounds: number): number {
   'use task'
+  let x = 1
+  for (let i = 0; i < rounds; i++) x = (Math.imul(x, 1664525) + 1013904223) | 0
+  return x
+}
+
+/** The same without the directive: it has no safepoints, and keeps its CPU until it ends. */
+export function plainHog(rounds: number): number {
   let x = 1
   for (let i = 0; i < rounds; i++) x = (Math.imul(x, 1664525) + 1013904223) | 0
   return x

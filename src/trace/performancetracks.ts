@@ -43,13 +43,13 @@ interface OpenSlice {
 
 /**
  * Shows a recording of a kernel as tracks of Chrome's performance panel: `record(kernel, new
- * PerformanceTracks(kernel))`. A track a CPU and a track a task, in the group "heddle". The panel shows them in
- * each profile that is taken while the recording runs. Without a profile a call costs next to nothing.
+ * PerformanceTracks(kernel))`. A track a CPU and a track a task, in the group "heddle". The panel shows them
+ * in each profile that is taken while the recording runs.
  */
 export class PerformanceTracks implements TrackSink {
   /**
-   * Whether this is a page or worker of a browser with custom tracks: Chromium 134 and later. Other browsers and
-   * Node have a `console.timeStamp` that knows a label only.
+   * Whether this is a page or worker of a browser with custom tracks: Chromium 134 and later. Other browsers
+   * and Node have a `console.timeStamp` that knows a label only.
    */
   static get isSupported(): boolean {
     const { userAgentData } = (globalThis.navigator ?? {}) as {
