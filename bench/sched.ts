@@ -404,6 +404,7 @@ export async function* rows(): AsyncIterable<Row> {
       against: 'generator-resume',
       ours: () => yielders.measure(200_000),
       base: generatorResume,
+      target: { most: tasks === 2 ? 9 : 13 },
     })
   }
   const pair = new Yielders(new Rig(2), 2)

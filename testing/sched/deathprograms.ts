@@ -5,7 +5,15 @@ import { startByArrival, takeArrivals } from '../../src/sched/core/arrivals.ts'
 import { Entity, POLICY_BOUND } from '../../src/sched/core/entity.ts'
 import { exitTask, reapTask } from '../../src/sched/core/exit.ts'
 import { createTask } from '../../src/sched/core/fork.ts'
-import { FAIR_PRIORITY, makePriority, weightOfNice } from '../../src/sched/core/priority.ts'
+import { fairList } from '../../src/sched/classes/fairlist.ts'
+import { listCount } from '../../src/arena/trees/list.ts'
+import { classRq } from '../../src/sched/core/runqueue.ts'
+import {
+  FAIR_MAJOR_PRIORITY,
+  FAIR_PRIORITY,
+  makePriority,
+  weightOfNice,
+} from '../../src/sched/core/priority.ts'
 import { Kernel } from './kernel.ts'
 import { setNice, setPriority } from '../../src/sched/core/setpriority.ts'
 import { beginSleep, wakeupOnChannel } from '../../src/sched/core/sleep.ts'
@@ -124,6 +132,23 @@ export const switchOfFair: Deed = {
       setPriority(kernel.others[0], task, FAIR_PRIORITY)
     }
     return { mortal: () => schedule(kernel.cpus[MORTAL], SWITCH_YIELDS) }
+  },
+}
+
+/** A yield between fair tasks that are all on the list: one rotation (rotatefair.ts). */
+export const rotationOfFair: Deed = {
+  tasks: 3,
+  scene: kernel => {
+    const s = kernel.cpus[MORTAL]
+    const first = started(kernel)
+    for (const task of [first, kernel.queued(), kernel.queued()]) {
+      setPriority(kernel.others[0], task, FAIR_PRIORITY)
+    }
+    // The first request of each is short. Afterwards they are alike.
+    for (let turn = 0; turn < 3; turn++) schedule(s, SWITCH_YIELDS)
+    const rq = classRq(s.queue, FAIR_MAJOR_PRIORITY)
+    assert(listCount(s.i32, fairList(rq)) === 2, 'the other two are on the list')
+    return { mortal: () => schedule(s, SWITCH_YIELDS) }
   },
 }
 
@@ -451,6 +476,7 @@ export const deeds: Readonly<Record<string, Deed>> = {
   'switch between tasks that were not started': yieldUnstarted,
   'switch to a better task': preemption,
   'switch between fair tasks': switchOfFair,
+  'switch between fair tasks on the list': rotationOfFair,
   'switch to sleep, against a wakeup': sleepAgainstWakeup,
   'switch to sleep of a started task, against a wakeup': lostAgainstWakeup,
   steal,

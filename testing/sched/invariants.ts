@@ -2,6 +2,7 @@ import { assert } from '../../src/arena/assert.ts'
 import { ListHead } from '../../src/arena/trees/list.ts'
 import { Entity, POLICY_BOUND } from '../../src/sched/core/entity.ts'
 import { checkExt } from './extinvariants.ts'
+import { checkFair } from './fairinvariants.ts'
 import { ExtRq } from '../../src/sched/ext/extlayout.ts'
 import {
   EXT_MAJOR_PRIORITY,
@@ -48,6 +49,7 @@ export function checkInvariants(s: Scheduler): void {
   }
   for (let cpu = 0; cpu < s.cpus; cpu++) checkQueue(s, cpu, queued, atLevel)
   checkExt(s)
+  checkFair(s)
 }
 
 function checkEntity(s: Scheduler, se: number, cpu: number | undefined): void {

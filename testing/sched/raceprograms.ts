@@ -17,8 +17,10 @@ import { rqPickNextTask } from '../../src/sched/classes/classrq.ts'
 import { Entity } from '../../src/sched/core/entity.ts'
 import { createTask } from '../../src/sched/core/fork.ts'
 import { cpuOffline } from '../../src/sched/balance/hotplug.ts'
+import { FAIR_PRIORITY } from '../../src/sched/core/priority.ts'
 import { RunQueue } from '../../src/sched/core/runqueue.ts'
 import { Scheduler } from '../../src/sched/core/scheduler.ts'
+import { setPriority } from '../../src/sched/core/setpriority.ts'
 import { beginSleep, endSleep } from '../../src/sched/core/sleep.ts'
 import { schedulerContinue, schedulerStop } from '../../src/sched/core/stop.ts'
 import {
@@ -129,6 +131,32 @@ export function wakeupAcrossTurns(wake: Wake = wakeupTask): Setup {
           if (beginSleep(s0, task, INTERRUPTIBLE)) schedule(s0, SWITCH_SLEEPS)
         },
         waker: () => wake(kernel.others[0], task),
+      },
+      final: () => kernel.check(),
+    }
+  }
+}
+
+/**
+ * Two fair tasks yield to each other by a rotation of their list (rotatefair.ts), while another thread wakes
+ * a third one onto the same queue.
+ */
+export function rotationAgainstWakeup(yields: Yield = schedule): Setup {
+  return () => {
+    const kernel = new Kernel(1, 3)
+    const [s0] = kernel.cpus
+    const task = kernel.asleep([0])
+    for (const other of [kernel.running(), kernel.queued(), task]) {
+      setPriority(kernel.others[0], other, FAIR_PRIORITY)
+    }
+    for (let turn = 0; turn < 3; turn++) schedule(s0, SWITCH_YIELDS)
+    return {
+      threads: {
+        'CPU 0': () => {
+          yields(s0, SWITCH_YIELDS)
+          yields(s0, SWITCH_YIELDS)
+        },
+        waker: () => wakeupTask(kernel.others[0], task),
       },
       final: () => kernel.check(),
     }

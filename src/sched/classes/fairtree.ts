@@ -41,6 +41,7 @@ export class FairTree extends IntrusiveTree {
   earliestEligible(root: number, limit: number): number {
     const { i32, f64 } = this
     let node = i32[root]
+    if (node !== 0 && f64[(node + Entity.minVruntime) >> 1] > limit) return 0
     while (node !== 0) {
       const l = i32[node + left]
       if (l !== 0 && f64[(l + Entity.minVruntime) >> 1] <= limit) node = l

@@ -46,3 +46,10 @@ export function bestReady(i32: Int32Array, mask: number): number {
   const bits = (i32[mask + readySecondary + (group >> 2)] >>> ((group & 3) << 3)) & 0xff
   return (group << 3) + lowestBit(bits)
 }
+
+/** Whether no better level than this one is set. It need not be set itself. */
+export function isBestReady(i32: Int32Array, mask: number, level: number): boolean {
+  if ((i32[mask + ready] & ((1 << (level >> 3)) - 1)) !== 0) return false
+  const group = i32[mask + readySecondary + (level >> 5)] >>> (level & 24)
+  return (group & ((1 << (level & 7)) - 1)) === 0
+}

@@ -10,13 +10,15 @@ import { policyImporter } from '../ext/extimport.ts'
 import { ExtRecord } from '../ext/extlayout.ts'
 import { reapTask } from './exit.ts'
 import { adoptFromGone, cpuGone, cpuOffline, cpuOnline } from '../balance/hotplug.ts'
-import { EXT_MAJOR_PRIORITY, FAIR_MAJOR_PRIORITY } from './priority.ts'
+import { FAIR_MAJOR_PRIORITY } from './priority.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { MOVES, sendAway } from '../balance/move.ts'
 import { pullTask, pushTask, stealTask } from '../balance/steal.ts'
 import { SWITCH_EXITS, SWITCH_PREEMPTED, schedule, SWITCH_YIELDS, yieldToEqual } from './switch.ts'
 import { expireTimers } from './timer.ts'
+import { TurnClock } from './turnclock.ts'
+import { TURN_ESTIMATED, TURN_MEASURED } from './turnlength.ts'
 
 /**
  * The loop of a CPU: switch, run a task until it gives up the CPU, switch again. The scheduler does not know
@@ -48,13 +50,6 @@ const CALLBACKS_LEFT = 128
 
 /** How soon an idle CPU checks again for callbacks that wait for other CPUs. */
 const CALLBACK_WAIT_MS = 1
-
-/**
- * After so many turns in a row that were shorter than this, the clock is read at some switches only
- * (TurnClock).
- */
-const SHORT_TURNS = 64
-const SHORT_TURN_MS = 0.001
 
 export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuRequest, void, void> {
   const { i32, queue, rcu, thread } = s
@@ -100,9 +95,10 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
         if (s.turnAt !== Infinity) s.turnAt = s.readClock() + s.slice
       }
       if (i32[generation] !== ext.generation) lookForPolicy(s)
-    } else {
+    } else if (!turnClock.asked) {
       turnClock.atSwitch(why, i32[current + Entity.priority])
     }
+    turnClock.asked = false
     if (arrivals.has(s.cpu)) takeArrivals(s, s.cpu)
     const prev = current
     if (ext.policy !== null) beforeSwitch(s, why)
@@ -158,7 +154,7 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
 }
 
 /**
- * Runs tasks of one sub-queue that only yield to each other, until something else happens. The current task
+ * Runs tasks of one list that only yield to each other, until something else happens. The current task
  * has yielded; on return, some task has stopped for the returned reason, and is the current one. cpuLoop does
  * the same: this is a plain function, which engines compile better than a generator.
  */
@@ -168,12 +164,17 @@ function yieldAround(s: Scheduler, resume: Resume, turnClock: TurnClock, needRes
   let current = i32[queue + RunQueue.current]
   for (let turns = LOOK_UP_EVERY; turns > 0; turns--) {
     if (i32[needResched] !== 0 || (!alone && s.othersOffer())) break
-    if (turnClock.left > 0) turnClock.left--
-    else turnClock.atSwitch(SWITCH_YIELDS, i32[current + Entity.priority])
+    if (turnClock.left > 0 && !s.measuresTurn) {
+      turnClock.left--
+      s.turn = TURN_ESTIMATED
+    } else {
+      turnClock.atSwitch(SWITCH_YIELDS, i32[current + Entity.priority])
+    }
     acquire(thread, queue + RunQueue.lock)
     const next = yieldToEqual(s, current)
     if (next === 0) {
       release(thread, queue + RunQueue.lock)
+      turnClock.asked = true
       break
     }
     current = next
@@ -199,6 +200,8 @@ function interrupt(cpu: Cpu, s: Scheduler): void {
   if (cpu.needResched) cpu.clearNeedResched()
   Atomics.add(s.i32, s.queue + RunQueue.heartbeat, 1)
   s.readClock()
+  s.turn = TURN_MEASURED
+  s.measuresTurn = false
   s.ticks = true
   expireTimers(s)
 }
@@ -234,50 +237,4 @@ function takeOthers(s: Scheduler): boolean {
 
 function pull(s: Scheduler, current: number, idle: number): boolean {
   return current === idle ? stealTask(s) : pullTask(s, s.i32[current + Entity.priority])
-}
-
-/** Tasks of these levels have slices: each of their turns is timed. */
-function isTimed(priority: number): boolean {
-  return priority >> 2 === FAIR_MAJOR_PRIORITY || priority >> 2 === EXT_MAJOR_PRIORITY
-}
-
-/**
- * How often the clock is read at voluntary switches (a yield, a sleep) between FIFO tasks. Reading it costs
- * about as much as the switch, so while turns are shorter than a microsecond it is read at every 16th to 47th
- * only, at random, and the time since is charged to the task that runs then: right on average. In all other
- * cases it is read at every switch.
- */
-class TurnClock {
-  private readonly s: Scheduler
-  /**
-   * Turns until the clock is read again, while turns are short. A caller that skips the read counts it down.
-   */
-  left = 0
-  /** Turns since the last read. */
-  private skipped = 0
-  private shortTurns = 0
-  private random = 0x2545_f491
-
-  constructor(s: Scheduler) {
-    this.s = s
-  }
-
-  atSwitch(why: number, priority: number): void {
-    if (this.left > 0 && why !== SWITCH_PREEMPTED && !isTimed(priority)) {
-      this.left--
-      return
-    }
-    const { s } = this
-    const turns = 1 + this.skipped - this.left
-    const before = s.clock
-    const perTurn = (s.readClock() - before) / turns
-    this.shortTurns = perTurn < SHORT_TURN_MS ? this.shortTurns + turns : 0
-    this.left = 0
-    this.skipped = 0
-    s.turnsAreShort = this.shortTurns >= SHORT_TURNS
-    if (!s.turnsAreShort) return
-    this.random = (Math.imul(this.random, 1_664_525) + 1_013_904_223) | 0
-    this.left = 15 + (this.random >>> 27)
-    this.skipped = this.left
-  }
 }

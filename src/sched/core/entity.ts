@@ -40,6 +40,7 @@ export const Entity: Layout<
   | 'timeSlice'
   | 'vruntime'
   | 'deadline'
+  | 'turnTime'
   | 'minVruntime'
   | 'lag'
   | 'weight'
@@ -62,8 +63,8 @@ export const Entity: Layout<
   | 'extSlice'
 > = record('scheduling entity', {
   /**
-   * A list node (FIFO), or left, right, height, order of a tree node (fair): on one queue at most, so they
-   * share.
+   * A list node (FIFO, fair), or left, right, height, order of a tree node (fair): on one queue at most, so
+   * they share.
    */
   links: words(ListNode.words),
   /** Back pointer to the task record. */
@@ -90,31 +91,36 @@ export const Entity: Layout<
    */
   waitTime: float64,
 
-  /** Milliseconds on a CPU, exact to the last switch. */
+  /**
+   * Milliseconds on a CPU, exact to the last switch. With the words up to `lag` it is on the line that a
+   * yield of the fair class touches too (rotatefair.ts).
+   */
   runTime: float64,
-  piLock: words(Lock.words),
-  /** CPUs 0 to 31, CPUs 32 to 63. */
-  affinityMask: words(2),
-  basePriority: word,
-  nice: word,
-  preempted: word,
-  moved: word,
-  woken: word,
-  /** The best priority of the waiters for its locks, or PRIORITY_NONE. Guarded by the pi lock. */
-  inherited: word,
-  /** Milliseconds of a slice, for the fair class and for round robin. */
-  timeSlice: float64,
-
   vruntime: float64,
   /**
    * Fair: the virtual deadline. Round robin: when the slice ends, on the machine's clock; while queued,
    * milliseconds of it that are left.
    */
   deadline: float64,
+  /** Fair: the length of its turns in milliseconds, a moving average of the turns that were measured. */
+  turnTime: float64,
+  /** Milliseconds of a slice, for the fair class and for round robin. */
+  timeSlice: float64,
+  weight: word,
+  nice: word,
   /** The least vruntime in the subtree under this node. */
   minVruntime: float64,
   lag: float64,
-  weight: word,
+
+  piLock: words(Lock.words),
+  /** CPUs 0 to 31, CPUs 32 to 63. */
+  affinityMask: words(2),
+  basePriority: word,
+  preempted: word,
+  moved: word,
+  woken: word,
+  /** The best priority of the waiters for its locks, or PRIORITY_NONE. Guarded by the pi lock. */
+  inherited: word,
   /** On its CPU's list of tasks that another CPU could take. */
   pushLinks: words(ListNode.words),
   /** The ext class (extlayout.ts): the state of the task there. */

@@ -11,6 +11,7 @@ import {
   interruptThenYield,
   lateTimer,
   offlineAgainstEnqueue,
+  rotationAgainstWakeup,
   selfWakeup,
   stopAgainstSwitch,
   stopAgainstWakeup,
@@ -24,6 +25,7 @@ check('double wakeup', doubleWakeup())
 check('wakeup during the switch', wakeupDuringSwitch())
 check('wakeup after the pick', wakeupAfterPick())
 check('wakeup across turns', wakeupAcrossTurns())
+check('a rotation of fair tasks against a wakeup', rotationAgainstWakeup())
 check('self-wakeup', selfWakeup(interruptThenYield))
 check('self-wakeup inside the switch', selfWakeup(interruptInsideSwitch))
 check('wakeup against sleep', wakeupAgainstSleep())

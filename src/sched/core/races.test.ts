@@ -25,6 +25,7 @@ import {
   interruptThenYield,
   lateTimer,
   offlineAgainstEnqueue,
+  rotationAgainstWakeup,
   selfWakeup,
   sleepThenUnlock,
   stopAgainstSwitch,
@@ -36,6 +37,7 @@ import {
 } from '../../../testing/sched/raceprograms.ts'
 import { Kernel } from '../../../testing/sched/kernel.ts'
 import { recoverScheduler } from '../recovery/recovery.ts'
+import { rotateFair } from './rotatefair.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { selectTaskRq } from './selectcpu.ts'
@@ -238,6 +240,24 @@ describe('wakeup during the switch', () => {
     const yields = (s: Scheduler, why: number): number =>
       interruptInsideSwitch(s, why, () => undefined, finish)
     expect(found(wakeupAgainstSleep(sleepThenUnlock, undefined, yields))).toMatch(/deadlock|livelock/)
+  })
+})
+
+describe('a rotation of fair tasks against a wakeup', () => {
+  test('passes', () => passes(rotationAgainstWakeup()))
+
+  test('without the lock of the run queue the list loses a task, or has it twice', () => {
+    const unlocked = (s: Scheduler): number => {
+      const prev = s.i32[s.queue + RunQueue.current]
+      const next = rotateFair(s, s.queue, prev)
+      if (next === 0) return prev
+      s.i32[next + Entity.onCpu] = 1
+      s.i32[next + Entity.onRq] = 0
+      s.i32[prev + Entity.onRq] = 1
+      s.i32[prev + Entity.onCpu] = 0
+      return next
+    }
+    expect(findIn(rotationAgainstWakeup(unlocked), { shrink: 20 })).toMatch(/race|invariant|links|fair/)
   })
 })
 

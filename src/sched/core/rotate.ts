@@ -1,7 +1,7 @@
 import { assert } from '../../arena/assert.ts'
 import { ListHead, ListNode } from '../../arena/trees/list.ts'
 import { Entity, POLICY_PUSHABLE } from './entity.ts'
-import { ReadyMask } from '../classes/readymask.ts'
+import { isBestReady } from '../classes/readymask.ts'
 import { ClassRq, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 
@@ -18,15 +18,10 @@ const { next, prev: before, list } = ListNode
 export function rotateFifo(s: Scheduler, queue: number, prev: number): number {
   const { i32 } = s
   const rq = i32[prev + Entity.rq]
-  if (i32[rq + ClassRq.rotates] === 0) return 0
   const priority = i32[prev + Entity.priority]
-  const level = priority >> 2
   const minor = priority & 3
-  // Its level is the best ready level, and its sub-queue the best of that level.
-  const ready = i32[queue + RunQueue.readyMask + ReadyMask.ready]
-  const group = i32[queue + RunQueue.readyMask + ReadyMask.readySecondary + (level >> 5)] >>> (level & 24)
-  if ((ready & ((1 << (level >> 3)) - 1)) !== 0 || (group & ((2 << (level & 7)) - 1)) !== 1 << (level & 7))
-    return 0
+  if (!isBestReady(i32, queue + RunQueue.readyMask, priority >> 2)) return 0
+  // Its sub-queue is the best of the level.
   if ((i32[rq + ClassRq.subqueueMask] & ((2 << minor) - 1)) !== 1 << minor) return 0
   const head = rq + ClassRq.subqueues + minor * ListHead.words
   const first = i32[head + next]

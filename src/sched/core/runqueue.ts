@@ -137,6 +137,9 @@ export const ClassRq: Layout<
   | 'weight'
   | 'weightedSum'
   | 'base'
+  | 'list'
+  | 'latest'
+  | 'chargedTo'
   | 'extension'
   | 'counts'
   | 'published'
@@ -160,6 +163,11 @@ export const ClassRq: Layout<
   weight: 8,
   weightedSum: 10,
   base: 12,
+  // fair: the list beside the tree, and the latest deadline that it has had since it was empty (fairlist.ts)
+  list: 14,
+  latest: 20,
+  // fair: up to when, on the machine's clock, the vruntime of the running entity is charged
+  chargedTo: 22,
   /** Words for the ext class. */
   extension: 4,
   /**
@@ -167,10 +175,13 @@ export const ClassRq: Layout<
    */
   counts: 5 + MINOR_LEVELS * ListHead.words,
   published: 5 + MINOR_LEVELS * ListHead.words + MINOR_LEVELS,
-  /** 1 at a FIFO level: a yield there can be a rotation of one list (rotate.ts). */
+  /** How a yield at this level can rotate one list: ROTATES_FIFO, ROTATES_FAIR; or 0 (switch.ts). */
   rotates: 5 + MINOR_LEVELS * (ListHead.words + 2),
   words: roundUp(6 + MINOR_LEVELS * (ListHead.words + 2), LINE_WORDS),
 }
+
+export const ROTATES_FIFO = 1
+export const ROTATES_FAIR = 2
 
 const CLASS_RQS = roundUp(RunQueue.words, LINE_WORDS)
 const PUSH_LISTS = CLASS_RQS + MAJOR_LEVELS * ClassRq.words

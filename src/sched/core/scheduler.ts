@@ -37,7 +37,15 @@ import {
   PRIORITY_NONE,
 } from './priority.ts'
 import { setReady } from '../classes/readymask.ts'
-import { ClassRq, classRq, pushList, RUN_QUEUE_WORDS, RunQueue } from './runqueue.ts'
+import {
+  ClassRq,
+  classRq,
+  pushList,
+  ROTATES_FAIR,
+  ROTATES_FIFO,
+  RUN_QUEUE_WORDS,
+  RunQueue,
+} from './runqueue.ts'
 import { RUNNING, TaskRecord, TASK_WORDS } from './taskrecord.ts'
 import { WaitTree } from './waittree.ts'
 
@@ -195,6 +203,10 @@ export class Scheduler {
   moveTarget = -1
   /** Turns on this CPU take less time than a reading of the clock (cpuloop.ts): `clock` is recent enough. */
   turnsAreShort = false
+  /** How the length of the turn that ends is known: a TURN_ constant (turnclock.ts). */
+  turn = 0
+  /** The clock was read when this turn began, and must be read when it ends: the task has long turns. */
+  measuresTurn = false
   /** An interrupt happened: the next switch asks the class whether the slice has ended. */
   ticks = false
   /** The number of the RCU callback that frees a reaped task's slots. */
@@ -367,7 +379,11 @@ export class Scheduler {
       i32[rq + ClassRq.classId] = level
       i32[rq + ClassRq.cpu] = cpu
       i32[rq + ClassRq.queue] = queue
-      i32[rq + ClassRq.rotates] = this.classes[level] === fifoClass ? 1 : 0
+      if (this.classes[level] === fifoClass) i32[rq + ClassRq.rotates] = ROTATES_FIFO
+      if (this.classes[level] === fairClass) {
+        i32[rq + ClassRq.rotates] = ROTATES_FAIR
+        initList(i32, rq + ClassRq.list)
+      }
       initList(i32, pushList(queue, level))
     }
     const task = this.tasks.allocate(this.thread)

@@ -13,10 +13,12 @@ import { Entity, POLICY_ROUND_ROBIN, POLICY_YIELDED } from './entity.ts'
 import { recordSwitch } from './events.ts'
 import { endRound, startRound } from '../classes/fifo.ts'
 import { rotateFifo } from './rotate.ts'
-import { ClassRq, classRq, RunQueue } from './runqueue.ts'
+import { rotateFair } from './rotatefair.ts'
+import { ClassRq, classRq, ROTATES_FAIR, ROTATES_FIFO, RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { RUNNING, TaskRecord } from './taskrecord.ts'
 import { armTick, tickFired } from './tick.ts'
+import { TURN_CHARGED } from './turnlength.ts'
 
 /**
  * The switch: prepare, switch, finish. There is no scheduler thread: the CPU goes from one task to the next,
@@ -67,7 +69,7 @@ export function schedule(s: Scheduler, why: number): number {
   const { i32, thread, queue } = s
   acquire(thread, queue + RunQueue.lock)
   const prev = i32[queue + RunQueue.current]
-  if (why === SWITCH_YIELDS && !s.ticks) {
+  if (why === SWITCH_YIELDS && !s.ticks && s.turn !== TURN_CHARGED) {
     const equal = yieldToEqual(s, prev)
     if (equal !== 0) return equal
   }
@@ -98,14 +100,18 @@ export function schedule(s: Scheduler, why: number): number {
 }
 
 /**
- * A yield from one FIFO task to the next of the same sub-queue (rotate.ts). The run queue is locked; this
- * releases it, unless it returns 0: then the caller takes the slow path.
+ * A yield from one task to the next of the same list: a FIFO sub-queue (rotate.ts), or the list of the fair
+ * class (rotatefair.ts). The run queue is locked; this releases it, unless it returns 0: then the caller
+ * takes the slow path.
  */
 export function yieldToEqual(s: Scheduler, prev: number): number {
   const { i32, f64, thread, queue } = s
   const task = i32[prev + Entity.task]
   if (i32[task + TaskRecord.stopped] !== 0 || i32[task + TaskRecord.state] !== RUNNING) return 0
-  const next = rotateFifo(s, queue, prev)
+  const rotates = i32[i32[prev + Entity.rq] + ClassRq.rotates]
+  let next = 0
+  if (rotates === ROTATES_FIFO) next = rotateFifo(s, queue, prev)
+  else if (rotates === ROTATES_FAIR) next = rotateFair(s, queue, prev)
   if (next === 0) return 0
   i32[next + Entity.onCpu] = 1
   i32[next + Entity.onRq] = 0
@@ -116,10 +122,16 @@ export function yieldToEqual(s: Scheduler, prev: number): number {
   endWait(s, next)
   i32[next + Entity.turns]++
   i32[queue + RunQueue.turns]++
-  if ((i32[prev + Entity.policy] & POLICY_ROUND_ROBIN) !== 0) endRound(s, prev)
-  if (s.nextTimer !== Infinity || (i32[next + Entity.policy] & POLICY_ROUND_ROBIN) !== 0) {
-    startRound(s, next)
-    armTick(s, queue)
+  if (rotates === ROTATES_FAIR) {
+    // Its request is a whole slice.
+    const armed = f64[(queue + RunQueue.tickAt) >> 1]
+    if (armed === 0 || armed > clock + s.slice || armed > s.nextTimer || armed > s.turnAt) armTick(s, queue)
+  } else {
+    if ((i32[prev + Entity.policy] & POLICY_ROUND_ROBIN) !== 0) endRound(s, prev)
+    if (s.nextTimer !== Infinity || (i32[next + Entity.policy] & POLICY_ROUND_ROBIN) !== 0) {
+      startRound(s, next)
+      armTick(s, queue)
+    }
   }
   if (i32[s.recording] !== 0) recordSwitch(s, prev, next, SWITCH_YIELDS, s.clock)
   i32[prev + Entity.onRq] = 1

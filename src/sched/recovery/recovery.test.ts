@@ -100,6 +100,7 @@ describe('what recovery does is needed', () => {
   test('a switch that is not rebuilt', () => {
     expect(broken(deeds['switch to an equal'], unmended)).toMatch(/InvariantError/)
     expect(broken(deeds['switch between fair tasks'], unmended)).toMatch(/InvariantError/)
+    expect(broken(deeds['switch between fair tasks on the list'], unmended)).toMatch(/InvariantError/)
   })
 
   test('a wakeup that is not finished leaves the task WAKENING, or runnable and nowhere', () => {
