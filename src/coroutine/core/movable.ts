@@ -13,6 +13,7 @@
  */
 import { type CodeName, type ImageCode, setImageCode } from '../../payload/imagekinds.ts'
 import type { Reenter } from './frames.ts'
+import { findNamed, nameValues, readOf } from './modulevalues.ts'
 
 /** One entry of a movable module. */
 export interface MovableFunction {
@@ -24,6 +25,8 @@ export interface MovableFunction {
   readonly reenter?: Reenter | null
   /** The names of the saved values, in their order. Only for messages. */
   readonly slots?: readonly string[]
+  /** By place: whether the value at an index is still used. Others are not sent. Missing: all are. */
+  readonly isLive?: ((place: number, index: number) => boolean) | null
   /** The function or class itself, if the module holds it. Called when it is first needed. */
   readonly value?: (() => unknown) | null
   /** Makes the closure again from its captured values. */
@@ -38,7 +41,8 @@ interface Module {
   readonly key: string
   readonly url: string
   readonly entries: Map<string, Entry>
-  readonly variables: (() => readonly (readonly [name: string, value: unknown])[])[]
+  /** Its variables, by name. A read throws while a constant is not set. */
+  readonly variables: Map<string, () => unknown>
 }
 
 /** By key; the module that was loaded last comes first. */
@@ -46,23 +50,34 @@ const modules = new Map<string, Module[]>()
 
 /** Names by second form. */
 const names = new Map<Reenter, Entry>()
-/** Names by function, class or prototype. Filled from `pending` on demand: constants are set late. */
-const values = new WeakMap<object, Entry>()
-const classes = new WeakMap<object, Entry>()
-let pending: Entry[] = []
+/** Names by maker of closures. */
+const makers = new Map<object, Entry>()
 
 /**
  * Registers functions of a module. `module` is the same wherever the module runs; `url` is where this copy
- * was loaded from. A module may call it several times.
+ * was loaded from. `variables` has a property for each variable of the module: functions and classes are
+ * found in them. A module may call it several times.
  */
-export function registerMovable(module: string, url: string, functions: readonly MovableFunction[]): void {
+export function registerMovable(
+  module: string,
+  url: string,
+  functions: readonly MovableFunction[],
+  variables: object | null = null,
+): void {
   const found = moduleOf(module, url)
   for (const fn of functions) {
     const entry: Entry = { module, url, key: fn.key, hash: fn.hash, fn }
-    found.entries.set(fn.key, entry)
+    if (fn.hash !== '') found.entries.set(fn.key, entry)
     if (fn.reenter) names.set(fn.reenter, entry)
-    if (fn.value) pending.push(entry)
+    if (fn.make) makers.set(fn.make, entry)
+    if (fn.value) found.variables.set(fn.key, fn.value)
   }
+  if (variables !== null) {
+    for (const name of Object.keys(variables)) {
+      found.variables.set(name, () => (variables as Record<string, unknown>)[name])
+    }
+  }
+  unnamed.add(found)
 }
 
 function moduleOf(key: string, url: string): Module {
@@ -70,47 +85,10 @@ function moduleOf(key: string, url: string): Module {
   if (list === undefined) modules.set(key, (list = []))
   let found = list.find(other => other.url === url)
   if (found === undefined) {
-    found = { key, url, entries: new Map(), variables: [] }
+    found = { key, url, entries: new Map(), variables: new Map() }
     list.unshift(found)
   }
   return found
-}
-
-/** Registers the variables of a module that its functions use: `heldByModule` searches them. */
-export function registerVariables(
-  module: string,
-  url: string,
-  variables: () => readonly (readonly [name: string, value: unknown])[],
-): void {
-  moduleOf(module, url).variables.push(variables)
-}
-
-/** The names of functions and classes whose values are set by now. */
-function resolvePending(): void {
-  if (pending.length === 0) return
-  const late: Entry[] = []
-  for (const entry of pending) {
-    const value = valueOf(entry)
-    if (value === undefined) late.push(entry)
-    else {
-      if (!values.has(value)) values.set(value, entry)
-      const { prototype } = value as { prototype?: unknown }
-      if (typeof value === 'function' && typeof prototype === 'object' && prototype !== null) {
-        if (!classes.has(prototype)) classes.set(prototype, entry)
-      }
-    }
-  }
-  pending = late
-}
-
-/** Undefined while the constant that holds it is not set. */
-function valueOf({ fn }: Entry): object | undefined {
-  try {
-    const value = fn.value!()
-    return typeof value === 'function' || (typeof value === 'object' && value !== null) ? value : undefined
-  } catch {
-    return undefined
-  }
 }
 
 /** The entry of a second form, or undefined. */
@@ -162,28 +140,9 @@ class Stamp extends Returned {
   }
 }
 
-/**
- * Says how a closure was made: by the entry of this token, with these captured values. Returns the closure.
- */
-export function stamp<F extends object>(
-  fn: F,
-  made: readonly [token: MakerToken, ...captured: unknown[]],
-): F {
+/** Says how a closure was made: by this maker, with these captured values. Returns the closure. */
+export function stamp<F extends object>(fn: F, made: readonly [maker: object, ...captured: unknown[]]): F {
   return new Stamp(fn, made) as F
-}
-
-/** Names a maker in stamps. */
-export interface MakerToken {
-  readonly module: string
-  readonly url: string
-  readonly key: string
-}
-
-function entryOf({ module, url, key }: MakerToken): Entry | undefined {
-  return modules
-    .get(module)
-    ?.find(other => other.url === url)
-    ?.entries.get(key)
 }
 
 /** The code that an image names is not loaded here, or its body is another one. */
@@ -217,6 +176,36 @@ export class ModuleMissingError extends Error {
   }
 }
 
+/** The names of the functions and classes in the variables of modules. */
+let named = new WeakMap<object, CodeName>()
+/** Modules whose variables have not all been named: constants are set late. */
+const unnamed = new Set<Module>()
+
+function namesOfValues(): WeakMap<object, CodeName> {
+  for (const module of unnamed) if (nameValues(module, named)) unnamed.delete(module)
+  return named
+}
+
+/** After a program has changed the objects of its modules: names are made again when they are needed. */
+export function forgetNames(): void {
+  named = new WeakMap()
+  for (const list of modules.values()) for (const module of list) unnamed.add(module)
+}
+
+function findValue(name: CodeName): object {
+  const list = modules.get(name.module)
+  if (list === undefined) throw new ModuleMissingError(name)
+  for (const { variables } of list) {
+    const value = findNamed(variables, name.key)
+    if (value !== undefined) return value
+  }
+  throw new CodeChangedError(
+    name.module,
+    name.key,
+    `${name.module}: ${name.key} is no longer a function or class there; restart the task, or go on with the code that made it`,
+  )
+}
+
 function find(name: CodeName): MovableFunction {
   const { module, key, hash } = name
   const list = modules.get(module)
@@ -237,47 +226,29 @@ function find(name: CodeName): MovableFunction {
   )
 }
 
-/** The name of a value: functions are found by name alone, so that a fixed function serves. */
-const valueNames = new WeakMap<Entry, CodeName>()
-
-function valueName(entry: Entry): CodeName {
-  let name = valueNames.get(entry)
-  if (name === undefined) {
-    const { module, url, key } = entry
-    valueNames.set(entry, (name = { module, url, key, hash: '' }))
-  }
-  return name
-}
-
 const found: ImageCode = {
   nameOf(value) {
     if (typeof value === 'function') {
       const second = names.get(value as Reenter)
       if (second !== undefined) return second
     }
-    resolvePending()
-    const entry = values.get(value)
-    return entry === undefined ? undefined : valueName(entry)
+    return namesOfValues().get(value)
   },
   classOf(prototype) {
-    resolvePending()
-    const entry = classes.get(prototype)
-    return entry === undefined ? undefined : valueName(entry)
+    const own = Object.getOwnPropertyDescriptor(prototype, 'constructor')?.value as object | undefined
+    if (typeof own !== 'function' || (own as { prototype?: unknown }).prototype !== prototype) return undefined
+    return namesOfValues().get(own)
   },
   closureOf(fn) {
     const made = Stamp.of(fn)
     if (made === undefined) return undefined
-    const entry = entryOf(made[0] as MakerToken)
+    const entry = makers.get(made[0] as object)
     return entry === undefined ? undefined : { code: entry, captured: made.slice(1) }
   },
   find(name) {
-    const fn = find(name)
-    if (name.hash !== '') {
-      if (fn.reenter) return fn.reenter
-    } else if (fn.value) {
-      const value = valueOf({ ...name, fn })
-      if (value !== undefined) return value
-    }
+    if (name.hash === '') return findValue(name)
+    const { reenter } = find(name)
+    if (reenter) return reenter
     throw new CodeChangedError(
       name.module,
       name.key,
@@ -306,9 +277,7 @@ setImageCode(found)
 export function variableHolding(object: object): string | undefined {
   for (const list of modules.values()) {
     for (const { key, variables } of list) {
-      for (const read of variables) {
-        for (const [name, value] of read()) if (value === object) return `${key} ${name}`
-      }
+      for (const [name, read] of variables) if (readOf(read) === object) return `${key} ${name}`
     }
   }
   return undefined

@@ -6,7 +6,7 @@ import { ImageError } from '../../payload/imagedecode.ts'
 import { UntravelableError } from '../../payload/untravelable.ts'
 import { type Coroutine, continued } from './coroutine.ts'
 import { frames, type Reenter, save, take } from './frames.ts'
-import { CodeChangedError, type MakerToken, ModuleMissingError, registerMovable, stamp } from './movable.ts'
+import { CodeChangedError, ModuleMissingError, registerMovable, stamp } from './movable.ts'
 import { obstacleOf, packFrames, unpackFrames } from './packedframes.ts'
 
 const module = 'test/hand.ts'
@@ -40,11 +40,10 @@ function helper(): string {
   return 'helped'
 }
 
-const counterToken: MakerToken = { module, url, key: 'second.counter' }
 function counter(box: { v: number }, shared: object): () => number {
   return stamp(
     Object.assign(() => (box.v += shared === null ? 0 : 1), {}),
-    [counterToken, box, shared],
+    [counter, box, shared],
   )
 }
 

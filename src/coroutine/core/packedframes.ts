@@ -108,11 +108,18 @@ export function packFrames(coroutine: Coroutine): PackedFrames {
     one.reenter = frame.reenter
     one.place = frame.place
     one.self = frame.self
-    one.values = frame.values
+    one.values = liveValues(frame)
     frames.push(one)
   }
   packed.frames = frames
   return packed
+}
+
+/** The values of a frame, without those that its code reads no more. */
+function liveValues({ reenter, place, values }: SavedFrame): readonly unknown[] {
+  const isLive = movableOf(reenter)?.isLive
+  if (!isLive) return values
+  return values.map((value, index) => (isLive(place, index) ? value : undefined))
 }
 
 /** A coroutine that continues with these frames. */
