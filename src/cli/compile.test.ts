@@ -45,6 +45,29 @@ describe('heddle compile', () => {
     expect(out).toContain('from "heddle/runtime"')
   })
 
+  test('says with --movable --stats which functions can move, and why others cannot', async () => {
+    await writeFile(
+      join(folder, 'moves.ts'),
+      [
+        "'use task movable'",
+        'export function sum(rows: number[]): number {',
+        '  let total = 0',
+        '  for (const row of rows) total += row',
+        '  return total',
+        '}',
+        'export function* walk(rows: number[]) {',
+        '  for (const row of rows) yield sum([row])',
+        '}',
+        '',
+      ].join('\n'),
+    )
+    const { out } = run('moves.ts', { stats: true })
+    expect(out).toMatch(/^2 {2}sum .*; it can move$/m)
+    expect(out).toMatch(/^7 {2}walk .*; it cannot move, because it is a generator/m)
+    expect(run('work.ts', { stats: true }).out).not.toContain('move')
+    expect(run('work.ts', { stats: true, movable: true }).out).toMatch(/^1 {2}work .*; it can move$/m)
+  })
+
   test('prints generators with --lowering generator', () => {
     const { out } = run('work.ts', { lowering: 'generator' })
     expect(out).toContain('work(n: number): number')
@@ -101,7 +124,7 @@ describe('heddle compile', () => {
     }
   })
 
-  test('is a command with a file, --stats, --json, --mode and --lowering', async () => {
+  test('is a command with a file, --stats, --movable, --json, --mode and --lowering', async () => {
     const command = compileCommand()
       .exitOverride()
       .configureOutput({ writeErr() {} })
@@ -109,6 +132,7 @@ describe('heddle compile', () => {
     expect(command.options.map(({ long }) => long)).toEqual([
       '--whole',
       '--stats',
+      '--movable',
       '--json',
       '--mode',
       '--lowering',

@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { Command, Option } from 'commander'
 import { fileError, type Output, streams } from './failure.ts'
 import { compile, type CompileResult, type Diagnostic, type FunctionStat } from '../compiler/compile.ts'
+import { moduleKey } from '../compiler/loading/modulekey.ts'
 import { importedCostsOf } from '../compiler/loading/neighbours.ts'
 
 export interface CompileFlags {
@@ -12,6 +13,7 @@ export interface CompileFlags {
   whole?: boolean
   mode?: 'task' | 'checker'
   lowering?: 'frames' | 'generator'
+  movable?: boolean
 }
 
 export function compileCommand(): Command {
@@ -23,6 +25,7 @@ export function compileCommand(): Command {
     .argument('<file>', 'a TypeScript, JSX or JavaScript module')
     .option('--whole', 'compile every function, marked or not, as heddle run --compile does')
     .option('--stats', 'print, instead of the code, which functions have a twin, which stay plain, and why')
+    .option('--movable', "let every marked function move between CPUs, as 'use task movable' does")
     .option('--json', 'print one JSON object: code, stats and diagnostics (with --stats: no code)')
     .addOption(
       new Option('--mode <mode>', 'what to compile for').choices(['task', 'checker']).default('task'),
@@ -49,10 +52,12 @@ export function compileFile(file: string, flags: CompileFlags, { out, err }: Out
     err(failure.line('compile', flags.json))
     return failure.exitCode
   }
-  const { mode = 'task', lowering, whole = false } = flags
+  const { mode = 'task', lowering, whole = false, movable = false } = flags
   const result = compile(source, file, {
     mode,
     whole,
+    movable,
+    key: moduleKey(resolve(file)),
     neighbour: importedCostsOf(resolve(file)),
     ...(lowering !== undefined && { lowering }),
   })
@@ -85,9 +90,15 @@ function statsOf({ stats }: CompileResult): string {
   if (stats.length === 0) return 'no function is compiled\n'
   const nameWidth = Math.max(...stats.map(({ name }) => name.length))
   const lineWidth = Math.max(...stats.map(({ line }) => String(line).length))
-  const rows = stats.map(({ name, line, form, why }) =>
-    `${String(line).padStart(lineWidth)}  ${name.padEnd(nameWidth)}  ${form.padEnd('plain'.length)}  ${why}`.trimEnd(),
+  const rows = stats.map(({ name, line, form, why, fixed }) =>
+    `${String(line).padStart(lineWidth)}  ${name.padEnd(nameWidth)}  ${form.padEnd('plain'.length)}  ${why}${moveText(fixed)}`.trimEnd(),
   )
   const count = (form: FunctionStat['form']): number => stats.filter(stat => stat.form === form).length
   return `${rows.join('\n')}\n${count('twin')} with a twin, ${count('plain')} plain\n`
+}
+
+/** Whether a function can move, if it was asked to. */
+function moveText(fixed: string | null | undefined): string {
+  if (fixed === undefined) return ''
+  return fixed === null ? '; it can move' : `; it cannot move, because ${fixed}`
 }

@@ -24,6 +24,12 @@ export interface CompileOptions {
    * module (`'use task frames'`, `'use task generator'`) has precedence.
    */
   lowering?: LoweringName
+  /**
+   * True if every marked function can move to another CPU, as with `'use task movable'`. See docs/moving.md.
+   */
+  movable?: boolean
+  /** The key by which the code of a task that moved is found elsewhere. Default: the file. */
+  key?: string
   /** The module from which the output imports its runtime. */
   runtime?: string
   /** False omits the source map. */
@@ -64,6 +70,8 @@ export interface FunctionStat {
   /** The lowering of a resumable form, in task mode. */
   lowering?: LoweringName
   why: string
+  /** For a function that was asked to be movable: null if it can move, else why not. */
+  fixed?: string | null
 }
 
 export interface CompileResult {
@@ -167,8 +175,13 @@ class Compilation {
         if (!excluded.has(func.node.start)) continue
         func.refuse('internal', `the compiler failed on it: ${reason}`, func.node)
       }
-      const { whole, neighbour } = this.#options
-      classify(analysis, { everything: checking, whole: whole === true, neighbour })
+      const { whole, neighbour, movable } = this.#options
+      classify(analysis, {
+        everything: checking,
+        whole: whole === true,
+        movable: movable === true,
+        neighbour,
+      })
       const lowering = checking
         ? new CheckerLowering(source, analysis, file, this.#options.coverage === true, this.#options.mark)
         : this.#task(analysis, strip ?? 512)
@@ -206,7 +219,8 @@ class Compilation {
     const asks = !this.#onlyGenerators && analysis.funcs.some(({ asked }) => asked === 'frames')
     if (given === 'generator' && !asks) return new GeneratorLowering(this.#source, analysis, { strip })
     const choose = (func: Func): LoweringName => func.asked ?? given ?? chooseLowering(func, analysis)
-    return new FramesLowering(this.#source, analysis, { strip, choose })
+    const movable = { key: this.#options.key ?? this.#file }
+    return new FramesLowering(this.#source, analysis, { strip, choose, movable })
   }
 
   /** Compiles without the functions that fail. A binary search finds them. */
@@ -263,6 +277,7 @@ function addLowerings(stats: FunctionStat[], { funcs }: Analysis, lowering: Fram
     const reason = lowering.whyGenerator(func)
     stat.lowering = reason === null ? 'frames' : 'generator'
     if (reason !== null) stat.why += `; a generator, because ${reason}`
+    if (func.movable) stat.fixed = lowering.whyFixed(func)
   }
 }
 

@@ -114,7 +114,7 @@ export const NAMED = 34
 export const CLOSURE = 35
 /** Part count; then the number of the kind, for a new number its name; then the parts. */
 export const KIND = 36
-/** The name of code of the class; then its properties, as an object. */
+/** The name of code of the class, or (argument 1) the prototype; then its properties, as an object. */
 export const INSTANCE = 37
 /** Property count; then for each its key, its flags, and the value, or the getter and the setter. */
 export const OBJECT_EXACT = 38

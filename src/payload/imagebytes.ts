@@ -10,7 +10,8 @@
  * Little-endian. The checksums find accidents, not attacks. A changed image with matching checksums is still
  * safe to read: the decoder checks every length and number, and finds code by name only.
  */
-import { ImageDecoder, ImageError, type ImageModule } from './imagedecode.ts'
+import { ImageDecoder, type ImageModule } from './imagedecode.ts'
+import { ImageError } from './imagekinds.ts'
 import { ImageEncoder } from './imageencode.ts'
 
 const MAGIC = 0x316c6468

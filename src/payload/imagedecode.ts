@@ -1,14 +1,15 @@
 import * as format from './format.ts'
 import { define, makeError, type ObjectSource, PayloadDecoder } from './decode.ts'
-import { type CodeName, type ImageCode, imageCode, type ImageKind, imageKindByName } from './imagekinds.ts'
+import {
+  type CodeName,
+  type ImageCode,
+  imageCode,
+  ImageError,
+  type ImageKind,
+  imageKindByName,
+} from './imagekinds.ts'
 import { PLATFORM } from './imageencode.ts'
 import { intrinsicByName, symbolByName } from './intrinsics.ts'
-
-/** An image that cannot be read: it was cut off, changed, or written by another version. */
-export class ImageError extends Error {
-  override readonly name = 'ImageError'
-  readonly code = 'ERR_HEDDLE_IMAGE'
-}
 
 function damaged(what: string): ImageError {
   return new ImageError(`the image is damaged: ${what}; use another copy of it`)
@@ -30,6 +31,7 @@ export class ImageDecoder extends PayloadDecoder {
   private modules: ImageModule[] = []
   private kinds: ImageKind[] = []
   private deferred: { readonly object: object; readonly kind: ImageKind | null }[] = []
+  private unsettled: { readonly object: object; readonly kind: ImageKind }[] = []
   private integrity: { readonly object: object; readonly level: number }[] = []
   private readonly isPortable: boolean
 
@@ -96,8 +98,10 @@ export class ImageDecoder extends PayloadDecoder {
       case format.KIND:
         return this.kindObject(this.count(argument))
       case format.INSTANCE: {
-        const name = this.name()
-        this.into = this.remember(Object.create(this.prototypeOf(name)) as object)
+        const number = this.reserve()
+        const prototype = argument === 1 ? this.value() : this.prototypeOf(this.name())
+        if (typeof prototype !== 'object' || prototype === null) throw damaged('a prototype is no object')
+        this.into = this.objects[number] = Object.create(prototype) as object
         return this.value()
       }
       case format.OBJECT_EXACT:
@@ -135,13 +139,14 @@ export class ImageDecoder extends PayloadDecoder {
 
   private image(): unknown {
     // The state of an image around this one: an object of a registered class may contain one.
-    const { codes, modules, kinds, deferred, integrity, code } = this
+    const { codes, modules, kinds, deferred, unsettled, integrity, code } = this
     const table = this.pointer + this.next()
     this.modules = this.moduleTable(table)
     const end = this.tableEnd
     this.codes = []
     this.kinds = []
     this.deferred = []
+    this.unsettled = []
     this.integrity = []
     this.code = imageCode()
     try {
@@ -154,6 +159,7 @@ export class ImageDecoder extends PayloadDecoder {
         } else this.kindContent(object, kind)
       }
       if (this.at !== table) throw damaged('its value does not end where its module table begins')
+      for (const { object, kind } of this.unsettled) kind.settle!(object)
       for (const { object, level } of this.integrity) {
         if (level === 3) Object.freeze(object)
         else if (level === 2) Object.seal(object)
@@ -162,7 +168,7 @@ export class ImageDecoder extends PayloadDecoder {
       this.at = end
       return value
     } finally {
-      Object.assign(this, { codes, modules, kinds, deferred, integrity, code })
+      Object.assign(this, { codes, modules, kinds, deferred, unsettled, integrity, code })
     }
   }
 
@@ -295,6 +301,7 @@ export class ImageDecoder extends PayloadDecoder {
     const parts: unknown[] = []
     for (let part = 0; part < count; part++) parts.push(this.value())
     kind.fill(object, parts)
+    if (kind.settle !== undefined) this.unsettled.push({ object, kind })
   }
 
   private extra(flags: number): unknown {

@@ -14,6 +14,13 @@ const PATH_MAX = 1000
 const getOwn = Object.getOwnPropertyDescriptor
 const getPrototype = Object.getPrototypeOf as (value: object) => object | null
 
+/** Node, Deno and Bun can tell. In a browser a Proxy travels as the object that it shows. */
+const isProxy = (
+  globalThis as {
+    process?: { getBuiltinModule?: (name: string) => { types?: { isProxy(value: unknown): boolean } } }
+  }
+).process?.getBuiltinModule?.('node:util')?.types?.isProxy
+
 /** The module of the objects that the platform holds. */
 export const PLATFORM = 'platform'
 
@@ -173,6 +180,8 @@ export class ImageEncoder extends PayloadEncoder {
 
   protected override object(value: object): void {
     if (this.reference(value)) return
+    // Its traps are code of the program: no other part of it is read.
+    if (isProxy?.(value) === true) throw new UntravelableError(this.path(), 'a Proxy', '')
     if (this.capturing > 0 || this.depth - this.depthBase > DEPTH_MAX) {
       if (this.allocation(value)) return
     }
@@ -196,6 +205,7 @@ export class ImageEncoder extends PayloadEncoder {
         if (isArguments(value)) return false
         if (prototype === Object.prototype) writer.tag(format.DEFERRED, format.DEFERRED_OBJECT)
         else if (prototype === null) writer.tag(format.DEFERRED, format.DEFERRED_WITHOUT_PROTOTYPE)
+        else if (this.code?.classOf(prototype) === undefined) return false
         else {
           const name = this.classOf(value, prototype)
           writer.tag(format.DEFERRED, format.DEFERRED_INSTANCE)
@@ -275,10 +285,7 @@ export class ImageEncoder extends PayloadEncoder {
         return
       }
       if (!isAllocated && prototype === null) writer.tag(format.OBJECT_WITHOUT_PROTOTYPE, 0)
-      else if (!isAllocated && prototype !== Object.prototype) {
-        writer.tag(format.INSTANCE, 0)
-        this.name(this.classOf(value, prototype as object))
-      }
+      else if (!isAllocated && prototype !== Object.prototype) this.instance(value, prototype as object)
       const keys = Reflect.ownKeys(value)
       if (isSimple(value, keys)) this.properties(value as Record<string, unknown>)
       else this.exact(value, keys)
@@ -292,7 +299,7 @@ export class ImageEncoder extends PayloadEncoder {
     if (this.hasExtraProperties(value, slot)) this.exact(value, this.extraProperties(value, slot))
   }
 
-  /** What a wrapper says about an object beyond its slots: its class, its properties, whether it is frozen. */
+  /** What a wrapper says about an object beyond its slots: its class, its properties, its frozen state. */
   private extra(value: object, slot: number, prototype: object | null): void {
     let flags = 0
     let name: CodeName | undefined
@@ -329,9 +336,27 @@ export class ImageEncoder extends PayloadEncoder {
     return slot === kinds.REGEXP ? keys.filter(key => key !== 'lastIndex') : keys
   }
 
+  /** An instance of a class that has a name, or an object whose prototype travels too. */
+  private instance(value: object, prototype: object): void {
+    const { writer } = this
+    const own = getOwn(prototype, 'constructor')?.value as unknown
+    const isMade = typeof own !== 'function' || this.code?.closureOf(own) !== undefined
+    if (!isMade || kinds.kindOf(prototype) !== kinds.PLAIN) {
+      writer.tag(format.INSTANCE, 0)
+      this.name(this.classOf(value, prototype))
+      return
+    }
+    writer.tag(format.INSTANCE, 1)
+    const depth = this.depth++
+    this.steps[depth] = 'prototype'
+    this.value(prototype)
+    this.depth = depth
+  }
+
   private classOf(value: object, prototype: object): CodeName {
     const name = this.code?.classOf(prototype) ?? this.platformClass(prototype)
     if (name === undefined) return this.refuse(value, classText(value))
+    if (typeof name === 'string') return this.refuse(value, `${classText(value)} ${name}, and`)
     return name
   }
 
@@ -443,7 +468,6 @@ function isArguments(value: object): boolean {
 const functionKeys: ReadonlySet<PropertyKey> = new Set([
   'length',
   'name',
-  'prototype',
   'arguments',
   'caller',
   Symbol.for('heddle.twin'),

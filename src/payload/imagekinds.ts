@@ -18,12 +18,18 @@ export interface CodeName {
   readonly hash: string
 }
 
-/** The layer above, which knows the code of this thread. */
+/** An image that cannot be read: it was cut off, changed, or written by another version. */
+export class ImageError extends Error {
+  override readonly name = 'ImageError'
+  readonly code = 'ERR_HEDDLE_IMAGE'
+}
+
+/** An upper layer, which knows the code of this thread. */
 export interface ImageCode {
   /** The name of a function, a class, or another object that modules or the platform hold; or undefined. */
   nameOf(value: object): CodeName | undefined
-  /** The name of the class that has this prototype, or undefined. */
-  classOf(prototype: object): CodeName | undefined
+  /** The name of the class that has this prototype; a text, if its objects cannot be copied; or undefined. */
+  classOf(prototype: object): CodeName | string | undefined
   /** The name of a closure and the values that it captures, or undefined. */
   closureOf(fn: object): { readonly code: CodeName; readonly captured: readonly unknown[] } | undefined
   /** Finds what `nameOf` named. Throws if it is missing or has changed. */
@@ -52,6 +58,8 @@ export interface ImageKind<T extends object = object> {
   /** Makes the object before its parts are known: it may contain itself. */
   create(): T
   fill(object: T, parts: readonly unknown[]): void
+  /** Called when the whole image has been read: only now are the objects among the parts complete. */
+  settle?(object: T): void
   /** The steps to a part, in the path of an error. Default: its index. */
   steps?(object: T, part: number): readonly (string | number)[]
 }

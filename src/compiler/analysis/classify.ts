@@ -8,7 +8,7 @@ import { ImportedCosts, type ModuleCostsLookup } from './importedcosts.ts'
 import { lightMethods, shortGlobals, shortNamespaces } from './builtins.ts'
 import { constructorsIn, type ImplicitCall } from './construct.ts'
 import { connectedGroups } from './cycles.ts'
-import { markIn } from './directive.ts'
+import { markIn, movableIn } from './directive.ts'
 import type { Call, Func } from './functions.ts'
 import { type Costs, findLong } from './cost.ts'
 import { refuseFunctionTexts } from './functiontext.ts'
@@ -20,6 +20,8 @@ interface ClassifyOptions {
   everything: boolean
   /** Every function is marked, as if the module began with 'use task'. */
   whole?: boolean
+  /** Every marked function can move, unless its own directive names a lowering. */
+  movable?: boolean
   /** The costs of the imported modules, in a package that is compiled whole. */
   neighbour?: ModuleCostsLookup | undefined
 }
@@ -27,14 +29,14 @@ interface ClassifyOptions {
 /** Fills in marks, call targets, `recursive`, `long`, `twin` and `why`. */
 export function classify(
   analysis: Analysis,
-  { everything, whole = false, neighbour }: ClassifyOptions,
+  { everything, whole = false, movable = false, neighbour }: ClassifyOptions,
 ): Costs {
   for (const func of analysis.funcs) {
     name(func)
     refuseUnsupported(func, everything, analysis)
   }
   refuseFunctionTexts(analysis, isMarkedItself)
-  mark(analysis, everything || whole)
+  mark(analysis, everything || whole, movable && !everything)
   for (const func of analysis.funcs) for (const call of func.calls) aim(call, analysis)
   const made = everything ? new Map<Func, ImplicitCall[]>() : constructorsIn(analysis)
   if (!everything) addAccessors(analysis, made)
@@ -150,14 +152,19 @@ function isShadowed(holder: Node, owner: Node): boolean {
   )
 }
 
-function mark({ program, funcs }: Analysis, all: boolean): void {
+function mark({ program, funcs }: Analysis, all: boolean, movable: boolean): void {
   const module = markIn(program.body)
+  const moduleMoves = movableIn(program.body) === true || (movable && (module ?? null) === null)
   const whole = all || module !== undefined
   for (const func of funcs) {
     if (func.kind === 'module') continue
     const { body } = func.node
     const own = func.kind !== 'initializer' && body?.type === 'BlockStatement' ? markIn(body.body) : undefined
     func.asked = own ?? func.parent?.asked ?? module ?? null
+    if (own === undefined) {
+      func.movable = func.parent === null || func.parent.kind === 'module' ? moduleMoves : func.parent.movable
+    } else func.movable = movableIn(body.body) === true || (own === null && movable)
+    if (func.movable) func.asked = 'frames'
     if (own !== undefined) func.mark = 'function'
     else if (whole) func.mark = 'module'
     else if (func.parent?.mark === 'function' || func.parent?.mark === 'inherited') func.mark = 'inherited'

@@ -3,9 +3,22 @@ import { directives, type Node } from './syntax.ts'
 
 export type LoweringName = 'frames' | 'generator'
 
-/** `'use task'`, with or without the name of a lowering. */
+/** `'use task'`, with or without a word behind it: a lowering, or `movable`. */
 export function isTaskDirective(directive: unknown): boolean {
-  return directive === 'use task' || directive === 'use task frames' || directive === 'use task generator'
+  return (
+    directive === 'use task' ||
+    directive === 'use task frames' ||
+    directive === 'use task generator' ||
+    directive === 'use task movable'
+  )
+}
+
+/** Whether the directive of a body asks for a movable function; undefined without a directive. */
+export function movableIn(body: Node[]): boolean | undefined {
+  for (const { directive } of directives(body)) {
+    if (isTaskDirective(directive)) return directive === 'use task movable'
+  }
+  return undefined
 }
 
 /**
@@ -14,7 +27,7 @@ export function isTaskDirective(directive: unknown): boolean {
 export function markIn(body: Node[]): LoweringName | null | undefined {
   for (const { directive } of directives(body)) {
     if (!isTaskDirective(directive)) continue
-    return directive === 'use task frames'
+    return directive === 'use task frames' || directive === 'use task movable'
       ? 'frames'
       : directive === 'use task generator'
         ? 'generator'

@@ -64,6 +64,8 @@ export class Func {
   mark: Mark | null = null
   /** The lowering that its directive, or that of the code around it, names. */
   asked: LoweringName | null = null
+  /** Whether its directive, or that of the code around it, asks for a function that can move. */
+  movable = false
   strict = false
   /** In the constructor of a derived class, or in an arrow inside it, `this` may not exist yet. */
   derived = false

@@ -17,6 +17,7 @@ import { registry } from './registry.ts'
 import { vitestCache } from './vitestcache.ts'
 import { viteSettings } from './vitesettings.ts'
 import { compile, type Diagnostic } from '../compile.ts'
+import { moduleKey } from '../loading/modulekey.ts'
 import { importedCostsOf } from '../loading/neighbours.ts'
 import { selectionWarning } from '../loading/selectionwarning.ts'
 import { checkPatterns, type CompilePattern, patternText, Selection } from '../loading/selection.ts'
@@ -111,6 +112,7 @@ function translator(options: HeddleOptions, selection: Selection): Translate {
       runtime,
       whole,
       neighbour: importedCostsOf(file),
+      ...(source.includes('use task movable') && { key: moduleKey(file) }),
     })
     if (whole) {
       const text = selectionWarning(diagnostics, file)

@@ -44,7 +44,7 @@ beforeAll(async () => {
 /** One file for each module, as in the package: the loader finds its parts by path. */
 async function buildInto(outdir: string): Promise<void> {
   const entryPoints = await Array.fromAsync(
-    glob('{arena,machine,thread,coroutine,compiler}/**/*.ts', {
+    glob('{arena,machine,payload,thread,coroutine,compiler}/**/*.ts', {
       cwd: source,
       exclude: name => /\.(?:test|check)\.ts$|fixtures|differential|realcode/.test(name),
     }),

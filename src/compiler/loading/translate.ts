@@ -6,6 +6,7 @@ import { parseSync } from 'oxc-parser'
 import { pathToFileURL } from 'node:url'
 import { type CompileResult, compile, type Diagnostic } from '../compile.ts'
 import { Lines } from '../output/lines.ts'
+import { moduleKey } from './modulekey.ts'
 import { importedCostsOf } from './neighbours.ts'
 import {
   composeMaps,
@@ -114,7 +115,12 @@ function compileAs(
   { whole, runtime: own }: Work,
 ): CompileResult {
   const { commonjs } = language
-  const options = { runtime: commonjs ? commonRuntime : own, whole, neighbour: importedCostsOf(file) }
+  const options = {
+    runtime: commonjs ? commonRuntime : own,
+    whole,
+    neighbour: importedCostsOf(file),
+    ...(code.includes('use task movable') && { key: moduleKey(file) }),
+  }
   if (language.typescript === null) return compile(code, nameFor(file, false, commonjs), options)
   const named = /\.[cm]?tsx?$/.test(file)
   const typescript = language.typescript || (named && map === null)

@@ -1,4 +1,5 @@
 /** Variables of functions that unwind, shared by closures. */
+import { registerImageKind } from '../../payload/imagekinds.ts'
 
 /** A variable that closures share across suspensions. */
 export class Box {
@@ -7,7 +8,7 @@ export class Box {
 
 /** The same for a variable that a closure may read before its declaration has run. */
 class EarlyBox {
-  readonly name: string
+  name: string
 
   constructor(name: string) {
     this.name = name
@@ -31,3 +32,24 @@ export function declared<T>(box: object, value: T): T {
   Object.defineProperty(box, 'v', { value, writable: true, enumerable: true, configurable: true })
   return value
 }
+
+registerImageKind<Box>(Box.prototype, {
+  name: 'box',
+  parts: ({ v }) => [v],
+  create: () => new Box(),
+  fill(box, [v]) {
+    box.v = v
+  },
+  steps: () => [],
+})
+
+registerImageKind<EarlyBox>(EarlyBox.prototype, {
+  name: 'early box',
+  parts: box => (Object.hasOwn(box, 'v') ? [box.name, box.v] : [box.name]),
+  create: () => new EarlyBox(''),
+  fill(box, parts) {
+    box.name = String(parts[0])
+    if (parts.length > 1) declared(box, parts[1])
+  },
+  steps: () => [],
+})

@@ -7,17 +7,17 @@ const arrayIterator = Object.getPrototypeOf([][Symbol.iterator]())
 const arrayNext: unknown = arrayIterator.next
 
 /** A `for…of` that can be suspended: `step`, then `value`; `fail` or `close` on an early exit. */
-interface Cursor {
+export interface Cursor {
   value: any
   step(): unknown
   fail(): void
   close(): void
 }
 
-class IteratorCursor implements Cursor {
+export class IteratorCursor implements Cursor {
   value: any = undefined
-  readonly #iterator: any
-  readonly #next: any
+  #iterator: any
+  #next: any
   #open = false
 
   constructor(iterable: any, method: unknown, message: string) {
@@ -29,6 +29,23 @@ class IteratorCursor implements Cursor {
     if (!isObject(iterator)) throw new TypeError('Result of the Symbol.iterator method is not an object')
     this.#iterator = iterator
     this.#next = iterator.next
+  }
+
+  /** The parts that travel. */
+  parts(): unknown[] {
+    return [this.#iterator, this.#next, this.#open, this.value]
+  }
+
+  /** A cursor whose parts follow. */
+  static empty(): IteratorCursor {
+    return new IteratorCursor(undefined, () => ({}), '')
+  }
+
+  fill([iterator, next, open, value]: readonly unknown[]): void {
+    this.#iterator = iterator
+    this.#next = next
+    this.#open = open === true
+    this.value = value
   }
 
   step(): boolean {

@@ -69,7 +69,11 @@ export function findNamed(
   let value: unknown = read === undefined ? undefined : readOf(read)
   for (let at = 1; at < steps.length; at++) {
     if ((typeof value !== 'object' || value === null) && typeof value !== 'function') return undefined
-    const [, step, accessor] = /^(.*?)(?::(get|set))?$/s.exec(steps[at]) as unknown as [string, string, string?]
+    const [, step, accessor] = /^(.*?)(?::(get|set))?$/s.exec(steps[at]) as unknown as [
+      string,
+      string,
+      string?,
+    ]
     const property = descriptorOf(value, step)
     if (accessor === 'get') value = property?.get
     else if (accessor === 'set') value = property?.set

@@ -236,8 +236,10 @@ const found: ImageCode = {
   },
   classOf(prototype) {
     const own = Object.getOwnPropertyDescriptor(prototype, 'constructor')?.value as object | undefined
-    if (typeof own !== 'function' || (own as { prototype?: unknown }).prototype !== prototype) return undefined
-    return namesOfValues().get(own)
+    if (typeof own !== 'function' || (own as { prototype?: unknown }).prototype !== prototype)
+      return undefined
+    const name = namesOfValues().get(own)
+    return name !== undefined && hasPrivates(prototype) ? 'has #private members' : name
   },
   closureOf(fn) {
     const made = Stamp.of(fn)
@@ -269,6 +271,21 @@ const found: ImageCode = {
 }
 
 setImageCode(found)
+
+const withPrivates = new WeakMap<object, boolean>()
+
+/** Whether a class, or a class above it, declares private members: no other code can copy these. */
+function hasPrivates(prototype: object): boolean {
+  let known = withPrivates.get(prototype)
+  if (known === undefined) {
+    const own = Object.getOwnPropertyDescriptor(prototype, 'constructor')?.value as unknown
+    known = typeof own === 'function' && /[^\w$]#[\w$]/.test(Function.prototype.toString.call(own))
+    const above = Object.getPrototypeOf(prototype) as object | null
+    known ||= above !== null && above !== Object.prototype && hasPrivates(above)
+    withPrivates.set(prototype, known)
+  }
+  return known
+}
 
 /**
  * For debug mode: the variable of a movable module that holds this object, as `module variable`, or

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { payloadArena } from '../../../testing/payload/setup.ts'
 import { imageFromBytes, imageToBytes, modulesOfBytes } from '../../payload/imagebytes.ts'
-import { ImageError } from '../../payload/imagedecode.ts'
+import { ImageError } from '../../payload/imagekinds.ts'
 import { UntravelableError } from '../../payload/untravelable.ts'
 import { type Coroutine, continued } from './coroutine.ts'
 import { frames, type Reenter, save, take } from './frames.ts'

@@ -7,8 +7,7 @@
  *
  * The sender must then forget its own coroutine: two that continue would be two tasks.
  */
-import { registerImageKind } from '../../payload/imagekinds.ts'
-import { ImageError } from '../../payload/imagedecode.ts'
+import { ImageError, registerImageKind } from '../../payload/imagekinds.ts'
 import { type Coroutine, continued, framesIn } from './coroutine.ts'
 import { type Reenter, resumesGenerator, type SavedFrame } from './frames.ts'
 import { afterSleep } from './blocking.ts'

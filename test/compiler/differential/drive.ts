@@ -76,7 +76,7 @@ function drive(
   return { threw: coroutine.state === 'threw', value: coroutine.result, preemptions }
 }
 
-async function observe(run: (log: Log) => unknown): Promise<Outcome> {
+export async function observe(run: (log: Log) => unknown): Promise<Outcome> {
   const lines: string[] = []
   const log: Log = (...values) => {
     lines.push(values.map(show).join(' '))

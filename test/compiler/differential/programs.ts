@@ -33,7 +33,7 @@ export function compiled(source: string, file: string, options: CompileOptions =
 
 /** The compiler's output for a module. It is cached, because program files are evaluated many times. */
 export function outputOf(source: string, file: string, options: CompileOptions = {}): CompileResult {
-  const key = `${file} ${options.lowering} ${options.strip} ${source}`
+  const key = `${file} ${options.lowering} ${options.strip} ${options.movable} ${source}`
   const known = outputs.get(key)
   if (known !== undefined) return known
   const output = compile(source, file, options)

@@ -15,6 +15,8 @@ export function callForm(
 ): 'frames' | 'generator' | 'unknown' {
   if (!cx.available.has(target)) return 'unknown'
   if (lowering.isItself(target)) return 'frames'
+  // A function that can move stands outside of the function that declares the generator.
+  if (cx.func.movable && target.parent?.kind !== 'module') return 'unknown'
   return lowering.isDirect(target) ? 'generator' : 'unknown'
 }
 
@@ -28,7 +30,9 @@ export function constructedFunction(lowering: FramesLowering, node: Node, cx: Co
 /** A function that unwinds, without its mark; null for any other. */
 export function unmarked(lowering: FramesLowering, node: Node, cx: Context): Rope | null {
   const func = lowering.analysis.funcOf.get(node)!
-  return lowering.isItself(func) && lowering.attachesTwin(func, cx) ? lowering.plain(node, func, cx) : null
+  if (!lowering.isItself(func) || !lowering.attachesTwin(func, cx)) return null
+  const write = (inside: Context): Rope => lowering.plain(node, func, inside)
+  return lowering.closures.lift(func, cx, 'unmarked', write) ?? write(cx)
 }
 
 /** The same; null also if its own code exposes it. */

@@ -56,6 +56,8 @@ export class Emitter {
   readonly opened: Set<Variable> = new Set()
   /** Saved variables of blocks. */
   readonly blocks: Set<string> = new Set()
+  /** By resume point: the slots that code after it may read. */
+  readonly live: Set<number>[] = []
   /** Names that are saved at every resume point. */
   readonly always: string[] = []
 
@@ -201,6 +203,7 @@ export class Emitter {
       values[this.slots.indexOf(name)] = name
     }
     const { prefix } = this
+    if (this.plan.movable) this.live[point] = new Set(Object.keys(values).map(Number))
     if (!this.isCompact) {
       const list = Array.from(values, value => value ?? 'void 0').join(',')
       return `{${prefix}p=${point};${prefix}v=[${list}];break ${prefix}o}`
@@ -227,7 +230,9 @@ export class Emitter {
         loop =>
           (top || owner === loop || !contains(loop.body, owner)) && binding.isUsedIn(loop.start, loop.end),
       )
-      if (later || again || storage === 'block') yield variable
+      // The declaration sets a box, and is no reference.
+      const isBox = this.plan.movable && variable.box !== null
+      if (later || again || isBox || storage === 'block') yield variable
     }
   }
 }

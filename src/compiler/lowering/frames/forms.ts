@@ -73,11 +73,13 @@ function writeTwo(lowering: FramesLowering, { plan, cx, patterns, isDirective }:
   const slots = new Slots()
   const always: string[] = []
   const captured: string[] = []
-  if (cx.renamed?.has('arguments')) {
+  // An arrow has those of the function around it, which it captures.
+  const isOwn = !isLexical(func)
+  if (isOwn && cx.renamed?.has('arguments')) {
     always.push(`${prefix}args`)
     captured.push(`${prefix}args=arguments`)
   }
-  if (cx.renamed?.has('target')) {
+  if (isOwn && cx.renamed?.has('target')) {
     always.push(`${prefix}target`)
     captured.push(`${prefix}target=new.target`)
   }
@@ -88,20 +90,32 @@ function writeTwo(lowering: FramesLowering, { plan, cx, patterns, isDirective }:
     captured.push(`${prefix}m=${names.runtime('frames')}.made===${unmarked.name}`)
   }
   const clearing = unmarked === null ? '' : `if(${prefix}m)${names.runtime('frames')}.made=null;`
+  // In the second form, which stands outside, everything that the function captures is saved.
+  const outside = { ...cx }
+  if (plan.movable) {
+    for (const { name, value } of lowering.closures.captures(func, cx)) {
+      always.push(name)
+      if (value !== name) captured.push(`${name}=${value}`)
+    }
+    const self = lowering.closures.selfName(func)
+    if (self !== null) always.push(self)
+    if (func.isArrow) Object.assign(outside, { readsCaptures: true, captureOwner: func.host })
+  }
   const first = lowering.statements(func, cx, false, slots)
   first.always.push(...always)
   const text = first.body(node.body, isDirective)
   const parameters = new Set(namedParameters(node))
   const variables = slotVariables(plan)
-  const own = variables.filter(name => !parameters.has(name))
+  const own = variables.filter(name => !parameters.has(name)).map(name => opened(lowering, plan, name))
   const temporaries = temporariesOf(first)
   const set = writeParameters(lowering, first, patterns, cx, false)
   const count = first.counts ? [`${prefix}n=0`] : []
-  const start = `${takePermission(lowering, func, [...own, ...temporaries, ...captured, ...count])}${clearing}`
+  const boxed = plan.movable ? boxedParameters(plan) : ''
+  const start = `${takePermission(lowering, func, [...own, ...temporaries, ...captured, ...count])}${clearing}${boxed}`
   if (first.resumePoints === 0) return rope`${start}${set}${text}`
   const save = lowering.names.runtime('save')
   lowering.names.runtime('take')
-  const second = lowering.statements(func, { ...cx, building: buildingOf(lowering, func) }, true, slots)
+  const second = lowering.statements(func, { ...outside, building: buildingOf(lowering, func) }, true, slots)
   second.always.push(...always)
   const going = second.body(node.body, isDirective)
   const restored = [...new Set([...variables, ...temporaries, ...always])].map(name =>
@@ -116,11 +130,41 @@ function writeTwo(lowering: FramesLowering, { plan, cx, patterns, isDirective }:
   const permission = `${prefix}k=${lowering.passesPermission(func) ? lowering.names.runtime('frames') : '1'}`
   const declared = varStatement([...restored, ...count, ...blockVariables(second), permission])
   const inner = rope`${declared}${prefix}o:{${going}${endOf(func)}}return ${save}(${self},${prefix}p,${second.savedText},null);`
+  if (plan.movable) {
+    const live = first.live.map((slot, point) => new Set([...slot, ...(second.live[point] ?? [])]))
+    const strict = func.strict && !lowering.analysis.isModule ? "'use strict';" : ''
+    const code = rope`(${prefix}p,${prefix}v){${strict}${inner}}`
+    const form = lowering.closures.addSecond(func, code, slots.names, live)
+    const saved = varStatement([`${prefix}p`, `${prefix}v`, ...blockVariables(first)])
+    return rope`${start}${saved}${set}${prefix}o:{${text}${returns(node) ? '' : 'return;'}}return ${exitText(lowering, func, rope`${save}(${self},${prefix}p,${first.savedText},${form})`)};`
+  }
   const again = lexical
     ? rope`{${key}:(${prefix}p,${prefix}v)=>{${inner}}}${access}`
     : rope`{${key}(${prefix}p,${prefix}v){${inner}}}${access}`
   const saved = varStatement([`${prefix}p`, `${prefix}v`, ...blockVariables(first)])
   return rope`${start}${saved}${set}${prefix}o:{${text}${returns(node) ? '' : 'return;'}}return ${exitText(lowering, func, rope`${save}(${self},${prefix}p,${first.savedText},${again})`)};`
+}
+
+/** A variable of a movable function as it is declared: a box from the start, if closures share it. */
+function opened({ names }: FramesLowering, { movable, variables, func }: Plan, name: string): string {
+  if (!movable) return name
+  for (const variable of variables.values()) {
+    if (variable.name !== name || variable.box === null || variable.owner !== func.node) continue
+    if (variable.box === 'box') return `${name}=new ${names.runtime('Box')}()`
+    return `${name}=${names.runtime('early')}(${JSON.stringify(variable.binding.name)})`
+  }
+  return name
+}
+
+/** Puts the parameters that the engine has set into their boxes. */
+function boxedParameters({ variables, func }: Plan): string {
+  const given = new Set(namedParameters(func.node))
+  let text = ''
+  for (const { binding, box, name } of variables.values()) {
+    if (box !== null && binding.kind === 'parameter' && given.has(binding.name))
+      text += `${name}.v=${binding.name};`
+  }
+  return text
 }
 
 /** True if every path through the body ends with a `return`. */

@@ -11,10 +11,14 @@ import type { Analysis } from '../../analysis/analysis.ts'
 import { constructStops, superStops } from '../../analysis/construct.ts'
 import type { Func } from '../../analysis/functions.ts'
 import { join, type Piece, type Rope, rope } from '../../output/rope.ts'
-import { bare, isAnonymous, type Node, walk } from '../../analysis/syntax.ts'
+import { bare, isAnonymous, isFunction, keyName, type Node, walk, wordOf } from '../../analysis/syntax.ts'
 import type { Context } from '../writer/context.ts'
 import { Slots } from './emitter.ts'
 import { writeUnwinding } from './forms.ts'
+import { keyText, withValue } from '../writer/objects.ts'
+import { namedProperty } from '../writer/attach.ts'
+import { Closures } from './closures.ts'
+import { type MadeIterator, madeIterator } from './iterators.ts'
 import { returning } from './statements/return.ts'
 import { Loops } from './statements/loops.ts'
 import { patternText } from './expressions/patterns.ts'
@@ -29,6 +33,12 @@ import { recursiveOf } from './recursion.ts'
 interface FramesOptions extends LoweringOptions {
   /** The lowering of a function. */
   choose(func: Func): 'frames' | 'generator'
+  movable: MovableOptions
+}
+
+interface MovableOptions {
+  /** The key of the module, by which the code of a task that moved is found. */
+  readonly key: string
 }
 
 export class FramesLowering extends StripLowering {
@@ -37,10 +47,14 @@ export class FramesLowering extends StripLowering {
   readonly #heads = new Set<Node>()
   readonly #calledParameters = new Map<Func, CalledParameter | null>()
   #recursive: ReadonlySet<Func> | null = null
+  readonly #movable: MovableOptions
+  /** The functions that can move, and the closures that they make. */
+  readonly closures: Closures = new Closures(this)
 
   constructor(source: string, analysis: Analysis, options: FramesOptions) {
     super(source, analysis, options)
     this.#choose = options.choose
+    this.#movable = options.movable
     walk(analysis.program, node => {
       if (node.type === 'ForStatement' && node.init !== null) this.#heads.add(node.init)
       else if (node.type === 'ForInStatement' || node.type === 'ForOfStatement') this.#heads.add(node.left)
@@ -66,6 +80,7 @@ export class FramesLowering extends StripLowering {
           : planOf(func, {
               analysis: this.analysis,
               prefix: this.names.short,
+              movable: func.movable && this.closures.whyFixed(func) === null,
               canStop: node => this.#canStop(node),
             })
       this.#plans.set(func, plan)
@@ -73,10 +88,44 @@ export class FramesLowering extends StripLowering {
     return plan
   }
 
+  /** Why a task cannot move while this function is on its stack, or null if it can. */
+  whyFixed(func: Func): string | null {
+    const plan = this.#planOf(func)
+    if (typeof plan === 'string') return `it is a generator: ${plan}`
+    return this.closures.whyFixed(func)
+  }
+
+  isMovable(func: Func): boolean {
+    if (!func.movable || !func.twin) return false
+    const plan = this.#planOf(func)
+    return typeof plan !== 'string' && plan.movable
+  }
+
+  override program(runtime: string): Rope {
+    const program = super.program(runtime, () => this.closures.registration(this.#movable.key))
+    return rope`${program}${this.closures.outside}`
+  }
+
+  override liftedMethod(property: Node, func: Func, cx: Context): Rope | null {
+    const key = keyName(property)
+    if (func.kind !== 'method' || property.computed || key === null || key === '__proto__') return null
+    const lifted = this.closures.lift(func, cx, 'made', inside => {
+      const method = withValue(keyText(this, property, inside), property, this.plain(func.node, func, inside))
+      const text = namedProperty(key, method)
+      return this.attachesTwin(func, inside) ? this.marked(func, rope`(${text})`) : text
+    })
+    return lifted === null ? null : rope`${{ start: property.key.start, end: property.key.end }}: ${lifted}`
+  }
+
+  override classExtra(node: Node): Rope {
+    return this.closures.insideOf(node, this.#movable.key)
+  }
+
   #canStop(node: Node): boolean {
     switch (node.type) {
       case 'CallExpression': {
         const call = this.callOf(node)
+        if (call?.func.movable && madeIterator(node, this.analysis) !== null) return false
         return call !== undefined && (!this.staysPlain(call) || superStops(call, this.analysis))
       }
       case 'TaggedTemplateExpression': {
@@ -134,7 +183,8 @@ export class FramesLowering extends StripLowering {
     )
   }
 
-  override plain(node: Node, func: Func, cx: Context): Rope {
+  override plain(node: Node, func: Func, outer: Context): Rope {
+    const cx = func.movable ? withOwnArguments(func, outer) : outer
     return this.separately(() =>
       this.isItself(func) && this.attachesTwin(func, cx)
         ? writeUnwinding(this, this.#planOf(func) as Plan, cx)
@@ -147,6 +197,19 @@ export class FramesLowering extends StripLowering {
   }
 
   override node(node: Node, cx: Context): Rope {
+    if (cx.func.movable && isFunction(node)) {
+      const func = this.analysis.funcOf.get(node)!
+      const lifted = this.closures.lift(func, cx, 'made', inside => super.node(node, inside))
+      return lifted ?? super.node(node, cx)
+    }
+    if (cx.func.movable && cx.frame === null && cx.func.kind !== 'module') {
+      const made = madeIterator(node, this.analysis)
+      if (made !== null) return this.iteratorText(made, this.node(made.object, cx), cx)
+    }
+    if (cx.func.movable && node.type === 'Property' && !node.computed) {
+      const name = wordOf(node.key)
+      if (name !== '__proto__') this.hint(node.value, name)
+    }
     if (cx.frame === null) {
       const jump = cx.jumps.get(node)
       if (jump !== undefined) return jump
@@ -163,6 +226,12 @@ export class FramesLowering extends StripLowering {
   }
 
   /** True in a function that unwinds: its `var`s are declared at its beginning. */
+  /** The iterator that a call makes, whose position can be written. */
+  iteratorText(made: MadeIterator, object: Rope, cx: Context, runtime = 'iteratorOf', first = ''): Rope {
+    const key: Piece = made.name === null ? this.node(made.key, cx) : JSON.stringify(made.name)
+    return rope`${this.names.runtime(runtime)}(${first}${object}, ${key}, ${JSON.stringify(made.text)})`
+  }
+
   #movesVariables({ func, attach }: Context): boolean {
     return attach === 'all' && this.isItself(func)
   }
@@ -215,4 +284,14 @@ export class FramesLowering extends StripLowering {
   passesPermission(func: Func): boolean {
     return passesPermission(func, target => this.isItself(target))
   }
+}
+
+/** A function that is no arrow has its own `arguments` and `new.target`. */
+function withOwnArguments({ isArrow }: Func, cx: Context): Context {
+  if (isArrow || cx.renamed === null) return cx
+  if (!cx.renamed.has('arguments') && !cx.renamed.has('target')) return cx
+  const renamed = new Map(cx.renamed)
+  renamed.delete('arguments')
+  renamed.delete('target')
+  return { ...cx, renamed }
 }

@@ -47,6 +47,11 @@ export interface Plan {
    * beginning.
    */
   readonly single: boolean
+  /**
+   * True if its frames can move: its second form stands outside of it, and variables that closures share are
+   * boxes.
+   */
+  readonly movable: boolean
   readonly variables: ReadonlyMap<Binding, Variable>
   /** By the node whose scope declares them. */
   readonly declared: ReadonlyMap<Node, readonly Variable[]>
@@ -55,6 +60,7 @@ export interface Plan {
 interface Questions {
   readonly analysis: Analysis
   readonly prefix: string
+  readonly movable: boolean
   /** True for a call, a tagged template or a spread that may suspend. */
   canStop(node: Node): boolean
 }
@@ -101,8 +107,10 @@ class Planner {
     this.#mark(func.node.body)
     this.#reason ??= reasonAgainst(func, this.#stopping, this.#questions.analysis)
     if (this.#reason !== null) return this.#reason
+    const { movable } = this.#questions
     const single =
-      this.#makes || (func.usesSuper && !isLexical(func)) || (func.inner.length > 0 && !this.#canBeTwo())
+      !movable &&
+      (this.#makes || (func.usesSuper && !isLexical(func)) || (func.inner.length > 0 && !this.#canBeTwo()))
     const declared = new Map<Node, Variable[]>()
     const variables = new Map<Binding, Variable>()
     const taken = this.#outerNames()
@@ -121,7 +129,15 @@ class Planner {
       }
     }
     if (this.#reason !== null) return this.#reason
-    return { func, stopping: this.#stopping, resumePoints: this.#places, single, variables, declared }
+    return {
+      func,
+      stopping: this.#stopping,
+      resumePoints: this.#places,
+      single,
+      movable,
+      variables,
+      declared,
+    }
   }
 
   /**
@@ -170,8 +186,19 @@ class Planner {
       return false
     }
     for (const child of children(node)) if (this.#mark(child)) stops = true
+    if (this.#questions.movable && this.#sharesVariables(node)) stops = true
     if (stops) this.#stopping.add(node)
     return stops
+  }
+
+  /** True if closures share variables of this block that change: they must be boxes. */
+  #sharesVariables(node: Node): boolean {
+    const scope = this.#questions.analysis.scopeOf.get(node)
+    if (scope === undefined || scope.func !== this.#func) return false
+    for (const binding of scope.bindings.values()) {
+      if (binding.captured && needsBox(binding)) return true
+    }
+    return false
   }
 
   /** True if the declarations of this node's scope are rewritten, not copied. */
@@ -217,8 +244,13 @@ class Planner {
     if (single && top && (kind === 'parameter' || kind === 'function')) storage = 'entry'
     else if (captured && inLoop) storage = 'block'
     else if (captured && single) storage = 'entry'
-    const changes = storage === 'block' && written
+    const { movable } = this.#questions
+    const changes = movable ? captured && needsBox(binding) : storage === 'block' && written
     let { name } = binding
+    // The parameter, or the function itself, keeps the name.
+    if (movable && changes && (kind === 'parameter' || kind === 'function')) {
+      name = `${name}${this.#questions.prefix}b`
+    }
     if (!top) {
       let count = 0
       while (taken.has(name)) name = `${binding.name}${this.#questions.prefix}${count++}`
@@ -261,7 +293,25 @@ class Planner {
   }
 }
 
-function isWithin(inner: Func, outer: Func): boolean {
+/**
+ * In a movable function: true if a captured variable must be a box. Others are copied into the closure when
+ * it is made.
+ */
+export function needsBox(binding: Binding): boolean {
+  const { kind } = binding
+  if (kind === 'self' || kind === 'import') return false
+  if (binding.written || kind === 'var') return true
+  return kind === 'function' && !isOnlySelfCaptured(binding)
+}
+
+/** True for a declared function that no function but itself uses: it knows itself by its own name. */
+export function isOnlySelfCaptured(binding: Binding): boolean {
+  const { kind, target, references, scope, written } = binding
+  if (kind !== 'function' || target === null || written) return false
+  return references.every(({ func }) => func === scope.func || isWithin(func, target))
+}
+
+export function isWithin(inner: Func, outer: Func): boolean {
   for (let at: Func | null = inner; at !== null; at = at.parent) if (at === outer) return true
   return false
 }

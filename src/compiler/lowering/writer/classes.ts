@@ -42,6 +42,7 @@ export function writeClass(writer: Writer, node: Node, cx: Context): Rope {
   return made
     .add({ start: outerReached, end: body.start + 1 })
     .add(link)
+    .add(writer.classExtra(node))
     .add(elements)
 }
 

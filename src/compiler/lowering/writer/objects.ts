@@ -30,7 +30,9 @@ function writeProperty(writer: Writer, property: Node, cx: Context, links: strin
   const value = bare(property.value)
   const func = writer.analysis.funcOf.get(value)!
   const isMethod = func.kind === 'method' || func.kind === 'getter' || func.kind === 'setter'
-  if (isMethod) return writeMethod(writer, property, func, cx, links)
+  if (isMethod) {
+    return writer.liftedMethod(property, func, cx) ?? writeMethod(writer, property, func, cx, links)
+  }
   if (!writer.attachesTwin(func, cx)) return writer.node(property, cx)
   const key = keyName(property)
   if (value.id === null) {
@@ -83,11 +85,11 @@ function writeUnnamed(writer: Writer, property: Node, func: Func, cx: Context): 
 }
 
 /** The text of a property up to the end of its key. */
-function keyText(writer: Writer, property: Node, cx: Context): Rope {
+export function keyText(writer: Writer, property: Node, cx: Context): Rope {
   if (!property.computed) return new Rope().add({ start: property.start, end: property.key.end })
   return rope`${{ start: property.start, end: property.key.start }}${writer.node(property.key, cx)}`
 }
 
-function withValue(key: Rope, { key: { end }, value }: Node, text: Piece): Rope {
+export function withValue(key: Rope, { key: { end }, value }: Node, text: Piece): Rope {
   return rope`${key}${{ start: end, end: value.start }}${text}`
 }

@@ -174,6 +174,16 @@ export abstract class Writer {
     return ''
   }
 
+  /** Code at the start of a class body. Called after its elements are written. */
+  classExtra(_node: Node): Rope {
+    return rope``
+  }
+
+  /** A method of an object literal that another function makes; null if it stays in its object. */
+  liftedMethod(_property: Node, _func: Func, _cx: Context): Rope | null {
+    return null
+  }
+
   /** True if functions that plain code binds stay resumable. */
   get keepsBound(): boolean {
     return true

@@ -9,6 +9,7 @@
  */
 import { itself, twin, unwinds } from '../../../coroutine/core/coroutine.ts'
 import { frames, look, type Reenter, run, save, take } from '../../../coroutine/core/frames.ts'
+import { registerMovable } from '../../../coroutine/core/movable.ts'
 import { own, unwinding } from '../attach.ts'
 import { listOf } from './callback.ts'
 import { begin, built, constructsApart } from '../construct.ts'
@@ -447,3 +448,28 @@ for (const original of [replace, replaceAll]) {
       : original.call(this, search, replacement)
   })
 }
+
+// Their frames can move: each second form is found by its name.
+
+registerMovable(
+  'heddle',
+  '',
+  Object.entries({
+    forEachAgain,
+    mapAgain,
+    mapOn,
+    filterAgain,
+    filterOn,
+    someAgain,
+    someOn,
+    everyAgain,
+    everyOn,
+    findAgain,
+    findOn,
+    findIndexAgain,
+    findIndexOn,
+    reduceAgain,
+    reduceOn,
+    builtAgain,
+  }).map(([key, reenter]) => ({ key, hash: '1', reenter: reenter as Reenter })),
+)

@@ -8,6 +8,7 @@ import { join, type Piece, Rope, rope } from '../../../output/rope.ts'
 import { bare, isFunction, type Node } from '../../../analysis/syntax.ts'
 import { calleeText } from '../../writer/enginemessages.ts'
 import { callForm, constructedFunction, unmarked, unmarkedForCallee } from '../callees.ts'
+import { madeIterator } from '../iterators.ts'
 import { permissionIndex } from '../permission.ts'
 import { Expressions } from './expressions.ts'
 import { listValues } from './literals.ts'
@@ -73,6 +74,8 @@ export abstract class Calls extends Expressions {
     const callee = bare(node.callee)
     if (call !== undefined && callee.type === 'Super' && superStops(call, lowering.analysis))
       return this.#super(node, call)
+    const made = this.plan.movable ? madeIterator(node, lowering.analysis) : null
+    if (made !== null) return lowering.iteratorText(made, this.value(made.object), cx)
     if (call === undefined || lowering.staysPlain(call)) return this.#plainCall(node, callee)
     const held = this.held
     if (call.target !== null && callee.type === 'Identifier') {

@@ -130,6 +130,9 @@ export function availableIn(
 /** A function declared in a block, as a value with its mark. */
 function functionValue(lowering: FramesLowering, node: Node, cx: Context): Rope {
   const func = lowering.analysis.funcOf.get(node)!
-  const text = lowering.plain(node, func, cx)
-  return lowering.attachesTwin(func, cx) ? writeAttachment(lowering, func, text, cx) : text
+  const write = (inside: Context): Rope => {
+    const text = lowering.plain(node, func, inside)
+    return lowering.attachesTwin(func, inside) ? writeAttachment(lowering, func, text, inside) : text
+  }
+  return lowering.closures.lift(func, cx, 'declared', write) ?? write(cx)
 }

@@ -7,6 +7,7 @@ import { bare, isFunction, type Node, walk } from '../../../analysis/syntax.ts'
 import type { Context } from '../../writer/context.ts'
 import { collectJumps, leavesOf } from '../../loops/jumps.ts'
 import { isSmall } from '../../loops/weight.ts'
+import { madeIterator } from '../iterators.ts'
 import { notIterableText } from '../../writer/enginemessages.ts'
 import { assign, declare, livingIn, opening, within } from './declarations.ts'
 import { closingText } from './return.ts'
@@ -213,12 +214,13 @@ export class Loops extends Statements {
     // Sloppy code may write `for (var key = first in object)`.
     const first = left.type === 'VariableDeclaration' ? left.declarations[0].init : null
     if (first !== null) assign(this, left.declarations[0].id, this.value(first))
-    const value = this.value(right)
+    const direct = isOf && this.plan.movable ? madeIterator(bare(right), this.lowering.analysis) : null
+    const value = direct === null ? this.value(right) : this.value(direct.object)
     let list = ''
     let short: Rope | null = null
     if (isOf) {
       list = this.hold(value)
-      if (!this.stops(body) && !inTurn && isShortBody(node)) {
+      if (!this.stops(body) && !inTurn && direct === null && isShortBody(node)) {
         const entering = this.guards ? `!${this.p}&&` : ''
         const isShort = `${entering}${this.runtime('isShortList')}(${list},${String(this.lowering.strip)})`
         const aim = left.type === 'VariableDeclaration' ? left.declarations[0].id : bare(left)
@@ -238,8 +240,15 @@ export class Loops extends Statements {
     const more = this.take()
     const { text: turns, last } = this.nested(() => {
       if (isOf) {
-        this.simple(rope`${cursor}=${this.runtime('cursor')}(${ok},${list},${text});${at}=0;`)
-      } else this.simple(rope`${cursor} = new ${this.runtime('KeyCursor')}(${value});`)
+        const made =
+          direct === null
+            ? rope`${this.runtime(this.plan.movable ? 'movableCursor' : 'cursor')}(${ok},${list},${text})`
+            : this.lowering.iteratorText(direct, rope`${list}`, this.cx, 'cursorOf', `${ok}, ${text}, `)
+        this.simple(rope`${cursor}=${made};${at}=0;`)
+      } else
+        this.simple(
+          rope`${cursor} = new ${this.runtime(this.plan.movable ? 'MovableKeys' : 'KeyCursor')}(${value});`,
+        )
       const loop = this.nested(() => {
         this.release(kept)
         if (isOf) {

@@ -44,8 +44,18 @@ export abstract class Statements extends Calls {
         this.simple(rope`return ${this.value(node)};`)
         return
       }
-      this.list(node.body.filter((statement: Node) => !skipped(statement)))
+      const statements = node.body.filter((statement: Node) => !skipped(statement))
+      if (this.plan.movable) this.#functions(statements)
+      this.list(statements)
     }).text
+  }
+
+  /** Makes the functions that the body declares. */
+  #functions(statements: readonly Node[]): void {
+    const outer = this.cx
+    this.cx = { ...outer, available: availableIn(this.lowering, statements, outer) }
+    open(this, this.plan.func.node, statements)
+    this.cx = outer
   }
 
   list(statements: readonly Node[]): void {

@@ -1,0 +1,58 @@
+/** The registration of compiled modules whose functions can move. */
+import type { Reenter } from '../../coroutine/core/frames.ts'
+import { type MovableFunction, registerMovable } from '../../coroutine/core/movable.ts'
+import '../../coroutine/core/packedframes.ts'
+
+export { stamp } from '../../coroutine/core/movable.ts'
+
+/** One function, as the compiler writes it: key, hash, slots, live slots, second form, maker. */
+type Entry = readonly [string, string, string, string, Reenter | 0, ((...captured: any[]) => object) | 0]
+
+/** Called once for the module, and once for each class with movable members. */
+export function movable(
+  module: string,
+  url: string,
+  entries: readonly Entry[],
+  variables: object | null = null,
+): void {
+  registerMovable(
+    module,
+    url,
+    entries.map(entry => new CompiledFunction(entry)),
+    variables,
+  )
+}
+
+class CompiledFunction implements MovableFunction {
+  readonly key: string
+  readonly hash: string
+  readonly reenter: Reenter | null
+  readonly make: ((...captured: any[]) => object) | null
+  readonly #slots: string
+  readonly #live: string
+  #bits: readonly bigint[] | null = null
+
+  constructor([key, hash, slots, live, reenter, make]: Entry) {
+    this.key = key
+    this.hash = hash
+    this.#slots = slots
+    this.#live = live
+    this.reenter = reenter === 0 ? null : reenter
+    this.make = make === 0 ? null : make
+    // A stack shows the second form by the function's own name.
+    if (reenter !== 0) {
+      const name = key.replace(/~\d+$/, '').replace(/^.*\./s, '')
+      Object.defineProperty(reenter, 'name', { value: name, configurable: true })
+    }
+  }
+
+  get slots(): readonly string[] {
+    return this.#slots.split(',')
+  }
+
+  readonly isLive = (place: number, index: number): boolean => {
+    this.#bits ??= this.#live.split(';').map(bits => BigInt(`0x${bits}`))
+    const bits = this.#bits[place]
+    return bits === undefined || ((bits >> BigInt(index)) & 1n) === 1n
+  }
+}
