@@ -1,7 +1,6 @@
 /** The registration of compiled modules whose functions can move. */
 import type { Reenter } from '../../coroutine/core/frames.ts'
 import { type MovableFunction, registerMovable } from '../../coroutine/core/movable.ts'
-import '../../coroutine/core/packedframes.ts'
 
 export { stamp } from '../../coroutine/core/movable.ts'
 
