@@ -289,7 +289,12 @@ export class Collector {
    * a few microseconds, which is the time of a short task and of a turn.
    */
   private async pollHot(ms: number): Promise<boolean> {
-    if (ms === 0) return this.collect() > 0
+    if (ms === 0) {
+      if (this.collect() === 0) return false
+      // A job whose messages have not arrived yet stays on the list: the event loop must deliver them.
+      await turn()
+      return true
+    }
     const until = performance.now() + ms
     do {
       await turn()
@@ -314,18 +319,21 @@ export class Collector {
     ;(this.keepAlive as { ref?(): void }).ref?.()
     this.listener.busy()
     const budget = this.budget
+    let dozes = false
     while (!this.isClosed && (await this.staysBusy())) {
       if (await this.pollHot(budget.ms)) {
         budget.found()
+        dozes = true
         continue
       }
       // Other callers collect too: there may be nothing left to wait for.
       if (!this.isBusy) continue
       const began = performance.now()
-      const coming = this.view.completions.wait()
+      const coming = this.view.completions.wait(dozes)
       if (coming !== null) await coming
       budget.slept(performance.now() - began)
-      this.collect()
+      // After results there are often more soon.
+      dozes = this.collect() > 0
     }
     ;(this.keepAlive as { unref?(): void } | undefined)?.unref?.()
     this.isPumping = false

@@ -9,22 +9,43 @@ import { Job } from '../spawn/job.ts'
  *
  *   CPU                                      booting thread
  *   ---                                      --------------
- *   (A) head = job                           (C) asleep = 1
- *   (B) asleep is 1: 0, and notify           (D) head is not 0: does not sleep
- *                                            waitAsync(asleep, 1)
+ *   (A) head = job                           (C) asleep = SLEEPS, or DOZES
+ *   (B) asleep is SLEEPS: AWAKE, and notify  (D) head is not 0: does not sleep
+ *       asleep is DOZES: the same, unless    waitAsync(asleep), for at most DOZE_MS if it dozes
+ *       its tasks end in quick succession
  *
- * (A) before (B) and (C) before (D): in every interleaving one side sees the other. A CPU that dies before
+ * (A) before (B) and (C) before (D): in every interleaving one side sees the other.
+ *
+ * A wakeup of the booting thread costs a CPU more than a small task. So that thread dozes first when it has
+ * just collected: a CPU with more tasks, which end within STREAM_MS of each other, wakes it for every
+ * DOZE_JOBS of them only. It finds the others when its doze ends, a millisecond later at most. If it finds
+ * none, it sleeps.
+ *
+ * A CPU that dies before
  * (A) leaves a job with an outcome that is on no list: recovery, on the booting thread, takes the list first
  * and then finds such jobs by their outcome.
  */
 const HEAD = 0
 const ASLEEP = LINE_WORDS
+
+/** The values of `asleep`. */
+const AWAKE = 0
+const SLEEPS = 1
+const DOZES = 2
+
+const DOZE_MS = 1
+const DOZE_JOBS = 64
+const STREAM_MS = 0.05
+
 export const COMPLETIONS_WORDS: number = 2 * LINE_WORDS
 
 export class Completions {
   private readonly i32: Int32Array<SharedArrayBuffer>
   private readonly head: number
   private readonly asleep: number
+  /** When this thread last pushed, and how many jobs since it last woke the booting thread. */
+  private lastPush = -Infinity
+  private unannounced = 0
 
   constructor(i32: Int32Array<SharedArrayBuffer>, region: Region) {
     this.i32 = i32
@@ -32,9 +53,14 @@ export class Completions {
     this.asleep = region.start + ASLEEP
   }
 
-  /** Called on any thread. Returns whether the booting thread had to be woken. */
-  push(job: number): boolean {
+  /**
+   * Called on any thread. `now`: the time, from a CPU that has more tasks; Infinity: from any other thread.
+   * Returns whether the booting thread had to be woken.
+   */
+  push(job: number, now: number = Infinity): boolean {
     const { i32, head, asleep } = this
+    const streams = now - this.lastPush < STREAM_MS && ++this.unannounced < DOZE_JOBS
+    this.lastPush = now === Infinity ? -Infinity : now
     let first = Atomics.load(i32, head)
     for (;;) {
       i32[job + Job.next] = first
@@ -42,8 +68,10 @@ export class Completions {
       if (seen === first) break
       first = seen
     }
-    if (Atomics.load(i32, asleep) === 0) return false
-    if (Atomics.exchange(i32, asleep, 0) === 0) return false // (B)
+    const state = Atomics.load(i32, asleep)
+    if (state === AWAKE || (state === DOZES && streams)) return false
+    this.unannounced = 0
+    if (Atomics.exchange(i32, asleep, AWAKE) === AWAKE) return false // (B)
     Atomics.notify(i32, asleep)
     return true
   }
@@ -79,21 +107,35 @@ export class Completions {
     return false
   }
 
-  /** Booting thread only: a promise of the next push; null: the list is not empty. */
-  wait(): Promise<unknown> | null {
-    const { i32, asleep } = this
-    Atomics.store(i32, asleep, 1) // (C)
-    if (!this.isEmpty) {
-      Atomics.store(i32, asleep, 0) // (D)
-      return null
-    }
-    const waiting = Atomics.waitAsync(i32, asleep, 1)
+  /**
+   * Booting thread only: a promise of the next push, which may resolve without one if the thread dozes; null:
+   * the list is not empty.
+   */
+  wait(dozes: boolean): Promise<unknown> | null {
+    if (!this.fallAsleep(dozes)) return null
+    const waiting = dozes
+      ? Atomics.waitAsync(this.i32, this.asleep, DOZES, DOZE_MS)
+      : Atomics.waitAsync(this.i32, this.asleep, SLEEPS)
     return waiting.async ? waiting.value : null
+  }
+
+  /** The booting thread announces that it will sleep. False: the list is not empty. */
+  fallAsleep(dozes: boolean): boolean {
+    const { i32, asleep } = this
+    Atomics.store(i32, asleep, dozes ? DOZES : SLEEPS) // (C)
+    if (this.isEmpty) return true // (D)
+    Atomics.store(i32, asleep, AWAKE)
+    return false
+  }
+
+  /** For checks: a push that no thread collects, because the booting thread sleeps on. */
+  get isForgotten(): boolean {
+    return !this.isEmpty && Atomics.load(this.i32, this.asleep) === SLEEPS
   }
 
   /** Ends a wait, on the booting thread itself. */
   interrupt(): void {
     const { i32, asleep } = this
-    if (Atomics.exchange(i32, asleep, 0) !== 0) Atomics.notify(i32, asleep)
+    if (Atomics.exchange(i32, asleep, AWAKE) !== AWAKE) Atomics.notify(i32, asleep)
   }
 }

@@ -2,6 +2,7 @@ import { mendStack } from '../../coroutine/core/uncaught.ts'
 import { exitTask } from '../../sched/core/exit.ts'
 import { Entity } from '../../sched/core/entity.ts'
 import { TaskRecord } from '../../sched/core/taskrecord.ts'
+import { RunQueue } from '../../sched/core/runqueue.ts'
 import { SWITCH_EXITS } from '../../sched/core/switch.ts'
 import type { CpuMail } from '../cpu/cpumail.ts'
 import {
@@ -67,9 +68,14 @@ export function finishJob(
   f64[(job + Job.runTime) >> 1] = f64[(se + Entity.runTime) >> 1] + now - f64[(se + Entity.execStart) >> 1]
   view.separateJob(task, job) // 2
   if ((i32[job + Job.control] & JOB_POSTED) !== 0) mail.send({ kind: 'end', task: i32[job + Job.number] })
-  publishOutcome(view, job, outcome) // 3
+  publishOutcome(view, job, outcome, hasMore(view) ? now : Infinity) // 3
   exitTask(s, task, outcome) // 4
   return SWITCH_EXITS
+}
+
+/** Whether this CPU has other tasks to run: plain reads, of hints. */
+function hasMore({ i32, s }: KernelView): boolean {
+  return i32[s.queue + RunQueue.taskCount] !== 0 || s.arrivals.has(s.cpu)
 }
 
 /** Stores the payload of its result or error. Returns the kind of outcome. */

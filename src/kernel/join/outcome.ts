@@ -13,15 +13,15 @@ import type { KernelView } from '../boot/view.ts'
 
 /**
  * Gives a job its outcome, once, and wakes its joiners. `result` and `ended` are stored already. The job may
- * be freed when this returns: a joiner that takes the result frees it.
+ * be freed when this returns: a joiner that takes the result frees it. `now`: see Completions.push.
  */
-export function publishOutcome(view: KernelView, job: number, outcome: number): void {
+export function publishOutcome(view: KernelView, job: number, outcome: number, now?: number): void {
   const { i32, completions, futexes } = view
   assert(Atomics.load(i32, job + Job.outcome) === OUTCOME_PENDING, 'a job gets one outcome')
   if ((Atomics.load(i32, job + Job.control) & JOB_BOOTER) !== 0) {
     countEnded(view, job)
     Atomics.store(i32, job + Job.outcome, outcome)
-    completions.push(job)
+    completions.push(job, now)
     return
   }
   // (A) of job.ts, before the outcome: a joiner that sees the outcome may free the record.

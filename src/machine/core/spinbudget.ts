@@ -40,7 +40,8 @@ export class SpinBudget {
 
   /** The spin found work, or the thread did not have to sleep. */
   found(): void {
-    if (this.credit < CREDIT) this.credit++
+    if (this.ms === 0) this.slept(0)
+    else if (this.credit < CREDIT) this.credit++
     else this.sleepsToTest = SHORT_SLEEPS
   }
 
