@@ -9,7 +9,15 @@ export type { Policy, PolicySource } from './sched/ext/policy.ts'
 export type { PolicyContext } from './sched/ext/policycontext.ts'
 export { ChildTask, join } from './kernel/join/childtask.ts'
 export { traceContext, type TravellingStorage, travels, withTraceContext } from './kernel/cpu/context.ts'
-export { current, type CurrentTask, exit, inTask, spawn, TaskLocal } from './kernel/cpu/current.ts'
+export {
+  current,
+  type CurrentTask,
+  exit,
+  inTask,
+  spawn,
+  TaskLocal,
+  type TaskLocalOptions,
+} from './kernel/cpu/current.ts'
 export { post, receive } from './kernel/cpu/messages.ts'
 export { move } from './kernel/join/transferred.ts'
 export type { KernelSummary } from './kernel/boot/summary.ts'
@@ -27,7 +35,13 @@ export {
 export { Kernel } from './kernel/boot/kernel.ts'
 export type { MapOptions, MapProgress, TaskMap } from './kernel/spawn/map.ts'
 export type { ModuleView, ResultOf, Spawnable } from './kernel/spawn/modules.ts'
-export type { CpuRange, KernelOptions, SpawnOptions, TaskPriority } from './kernel/boot/options.ts'
+export type {
+  CpuRange,
+  KernelOptions,
+  ResizeOptions,
+  SpawnOptions,
+  TaskPriority,
+} from './kernel/boot/options.ts'
 export { registerTravelling } from './payload/travelling.ts'
 export { UntravelableError } from './payload/untravelable.ts'
 export { type SleepMutex, sleepOn, type SleepOnOptions, wakeupOn } from './kernel/cpu/sleepchannel.ts'

@@ -8,7 +8,7 @@ import { check } from '../src/checker/check.ts'
 import { heddleChecker } from '../src/checker/run/vite.ts'
 import heddleVite from '../src/compiler/bundlers/vite.ts'
 import { Schedule } from '../src/coroutine/index.ts'
-import { Kernel } from '../src/index.ts'
+import { Kernel, TaskLocal } from '../src/index.ts'
 import { Piscina } from '../src/piscina/index.ts'
 import * as sync from '../src/sync/index.ts'
 import * as trace from '../src/trace/index.ts'
@@ -93,6 +93,8 @@ const calls: [string, Call, object, [string, string]][] = [
     { concurrency: 'x', ordered: 'x', onProgress: 1, priority: 'x', nice: 99 },
     ['concurency', 'concurrency'],
   ],
+  ['kernel.resize', o => kernel.resize(1, o), { grace: 'x' }, ['grce', 'grace']],
+  ['new TaskLocal', o => new TaskLocal(() => 1, o), { name: 1 }, ['nme', 'name']],
   ['kernel.close', o => kernel.close(o), { drain: 'x', deadline: 'x' }, ['dran', 'drain']],
   ['new Schedule', o => new Schedule(o), { slice: 'x', ticks: 'x', onError: 1 }, ['slices', 'slice']],
   [

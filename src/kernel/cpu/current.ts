@@ -198,6 +198,8 @@ export class TaskLocal<T> {
 
   constructor(initial: () => T, options: TaskLocalOptions = {}) {
     refuseUnknown('new TaskLocal(initial, options)', options, taskLocalOptions)
+    if (options.name !== undefined && typeof options.name !== 'string')
+      throw new TypeError(`name: ${show(options.name)} is not a string; give a string`)
     this.#initial = initial
     nameLocal(this, options.name, TaskLocal)
   }

@@ -68,6 +68,7 @@ export function reliefFor(s: Scheduler, task: number): number {
 function rotates(s: Scheduler, se: number, low: number, high: number, load: number): number {
   const { i32, f64 } = s
   if (i32[se + Entity.priority] >> 2 !== FAIR_MAJOR_PRIORITY) return -1
+  s.readClock()
   const waits = new LongestWait(s)
   const own = f64[(se + Entity.waitTime) >> 1]
   if (waits.se === 0 || waits.ms < own) return -1
