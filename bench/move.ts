@@ -70,8 +70,9 @@ function twoCopies(toNewMemory: boolean): number {
 }
 
 /**
- * Equal tasks on fewer CPUs: from the start of the first to the end of the last, against the sum of their times
- * on CPUs, divided by the CPUs. On simulated CPUs, because a machine may have fewer cores; and on threads.
+ * Equal tasks on fewer CPUs: from the start of the first to the end of the last, against the sum of their
+ * times on CPUs, divided by the CPUs. On simulated CPUs, because a machine may have fewer cores; and on
+ * threads.
  */
 async function* makespanRows(): AsyncIterable<Row> {
   for (const [tasks, cpus] of [

@@ -1,4 +1,6 @@
-/** Movable functions in the form that the compiler gives them, so that a bench says how many frames there are. */
+/**
+ * Movable functions in the form that the compiler gives them, so that a bench says how many frames there are.
+ */
 import { itself } from '../../src/coroutine/core/coroutine.ts'
 import { frames, look, type Reenter, save, take } from '../../src/coroutine/core/frames.ts'
 import { registerMovable } from '../../src/coroutine/core/movable.ts'

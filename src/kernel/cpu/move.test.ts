@@ -1,6 +1,7 @@
 /** Started tasks that move between worker threads. */
 import { afterEach, describe, expect, test } from 'vitest'
 import { Kernel } from '../boot/kernel.ts'
+import { Mutex } from '../../sync/index.ts'
 import { SeededRandom } from '../../machine/simulated/random.ts'
 import type { KernelOptions } from '../boot/options.ts'
 import type * as Work from '../../../testing/kernel/fixtures/handmoved.ts'
@@ -208,4 +209,56 @@ describe('CPUs that die', () => {
       expect(usage(kernel)).toEqual(before)
     },
   )
+})
+
+describe('compiled functions', () => {
+  const compiled = new URL('../../../testing/kernel/fixtures/moved.ts', import.meta.url)
+  async function two(): Promise<{ kernel: Kernel; its: any }> {
+    const { kernel } = await booted({ cpus: 2, slice: 2 })
+    return { kernel, its: await kernel.import(compiled) }
+  }
+
+  test('objects that two frames share, a cycle and a closure are the same after moves', async () => {
+    const { kernel, its } = await two()
+    const shared = words()
+    const task = kernel.spawn(its.shares, [20000, shared], { affinity: [0], movable: true })
+    for (let turn = 1; turn <= 6; turn++) {
+      const seen = Atomics.load(shared, 0)
+      await until(() => Atomics.load(shared, 0) > seen + 500 || task.status.ended !== null)
+      task.setAffinity([turn % 2])
+      await until(() => task.status.moves >= turn || task.status.ended !== null)
+    }
+    const result: any = await task
+    expect(result.counts).toEqual([60000, 0, 3])
+    expect(task.status.moves).toBeGreaterThan(0)
+    const plain: any = await kernel.spawn(its.shares, [20000, shared], { movable: false })
+    expect(result.sum).toBe(plain.sum)
+  })
+
+  test('a lock that is held stays held by the task', async () => {
+    const { kernel, its } = await two()
+    const shared = words()
+    const mutex = new Mutex()
+    const holder = kernel.spawn(its.locked, [mutex, 30000, shared], { affinity: [0] })
+    await until(() => Atomics.load(shared, 0) > 100)
+    const waiter = kernel.spawn(its.after, [mutex, shared], { affinity: [0] })
+    holder.setAffinity([1])
+    expect(await waiter).toBe(1)
+    expect(await holder).toBe(30000)
+    expect(holder.status).toMatchObject({ moves: 1, cpu: 1 })
+    expect(mutex.locked).toBe(false)
+  })
+
+  test('a killed task that moves while it cleans up ends as killed', async () => {
+    const { kernel, its } = await two()
+    const shared = words()
+    const task = kernel.spawn(its.cleans, [shared], { affinity: [0] })
+    await until(() => Atomics.load(shared, 0) > 100)
+    task.kill('enough')
+    await until(() => Atomics.load(shared, 1) > 2)
+    task.setAffinity([1])
+    await expect(task.join()).rejects.toMatchObject({ name: 'TaskKilledError' })
+    expect(Atomics.load(shared, 2)).toBe(2)
+    expect(task.status.state).toBe('killed')
+  })
 })

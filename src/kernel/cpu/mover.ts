@@ -9,6 +9,7 @@ import { SWITCH_YIELDS } from '../../sched/core/switch.ts'
 import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import { isCurrent } from '../../sched/core/wakeup.ts'
 import { EXT_MAJOR_PRIORITY } from '../../sched/core/priority.ts'
+import { registerKillImages } from '../join/killimages.ts'
 import { importModule } from '../spawn/functions.ts'
 import { JOB_ASYNC, JOB_MOVABLE, JOB_PINNED, Job } from '../spawn/job.ts'
 import { type CpuTask, extrasOf, RUN_MOVABLE } from './cputask.ts'
@@ -28,6 +29,7 @@ export class TaskMover {
   constructor(on: KernelCpu) {
     this.on = on
     on.s.packAsked = () => this.packAsked()
+    registerKillImages()
   }
 
   /** A task begins to run a movable function. */
