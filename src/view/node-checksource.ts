@@ -12,6 +12,7 @@ export interface Checks {
 
 /** A page needs no more: the search goes on between two messages. */
 const MESSAGE_MS = 150
+const MESSAGE_PART = 20
 
 /** Checks that run in this process, or a saved failure. */
 export class CheckSource implements ViewSource {
@@ -29,17 +30,21 @@ export class CheckSource implements ViewSource {
     listen({ kind: 'hello', about: { title, cpus: 0, live, control: false, panels: ['checker'] } })
     let timer: NodeJS.Timeout | undefined
     let last = 0
+    let pause = MESSAGE_MS
     const send = (): void => {
       timer = undefined
-      last = performance.now()
+      const begun = performance.now()
       listen({ kind: 'checker', data: checks.data })
+      last = performance.now()
+      // A long message takes no more than a part of the time of the search.
+      pause = Math.max(MESSAGE_MS, MESSAGE_PART * (last - begun))
     }
     send()
     const unfollow = checks.follow?.(() => {
-      if (checks.data.over || performance.now() - last >= MESSAGE_MS) {
+      if (checks.data.over || performance.now() - last >= pause) {
         clearTimeout(timer)
         send()
-      } else timer ??= setTimeout(send, MESSAGE_MS)
+      } else timer ??= setTimeout(send, pause)
     })
     return () => {
       clearTimeout(timer)

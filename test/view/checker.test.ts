@@ -53,6 +53,20 @@ check('the sleeper is woken', {}, () => {
 })
 `
 
+/** Two threads that never end: each undoes the change of the other. */
+const livelock = `import { check } from '${checker}'
+
+check('they never end', { steps: 2000, allowIncomplete: true, rerun: false, shrink: 0 }, () => {
+  const memory = new Int32Array(new SharedArrayBuffer(8))
+  return {
+    threads: {
+      up: () => { for (;;) Atomics.add(memory, 0, 1) },
+      down: () => { for (;;) Atomics.sub(memory, 0, 1) },
+    },
+  }
+})
+`
+
 const long = `import { check } from '${checker}'
 
 check('one lock after the other', { rerun: false }, () => {
@@ -142,6 +156,24 @@ describe('heddle check --view', () => {
     await page.waitForSelector('>>> .steps')
     await canBeReordered(page)
     await keepScreenshot(page, 'checker-moved-dark')
+    expect(errors).toEqual([])
+    await page.close()
+  })
+
+  test('an execution of thousands of steps has elements for the rows in sight only', async () => {
+    const { url } = await served('check', checkFile('livelock.check.ts', livelock), '--view')
+    const { page, errors } = await openPage(browser, url)
+    await page.waitForSelector('>>> .steps')
+    expect(await text(page, '.end')).toContain('livelock')
+    await page.focus('>>> .rows')
+    for (const [key, row] of [
+      ['Home', '1'],
+      ['End', '4000'],
+    ] as const) {
+      await page.keyboard.press(key)
+      await expect.poll(() => text(page, '.step.selected .number')).toBe(row)
+      expect((await page.$$('>>> .step')).length).toBeLessThan(200)
+    }
     expect(errors).toEqual([])
     await page.close()
   })

@@ -8,10 +8,20 @@ export const COLUMN = 276
 /** Between two columns, for the edges. */
 export const GAP = 34
 
+export interface EdgesProps {
+  readonly execution: Execution
+  readonly at: number
+  /** The rows that are drawn. */
+  readonly first: number
+  readonly last: number
+}
+
 /** The conflicts, drawn from the earlier step to the later one. Those of the selected step stand out. */
-export function Edges({ execution, at }: { execution: Execution; at: number }): VNode {
+export function Edges({ execution, at, first, last }: EdgesProps): VNode {
   const { steps, threads, race } = execution
-  const edges = steps.flatMap(({ after }, to) => after.map(from => ({ from, to })))
+  const edges = steps
+    .flatMap(({ after }, to) => after.map(from => ({ from, to })))
+    .filter(({ from, to }) => to >= first && from <= last)
   if (race !== undefined && !edges.some(({ from, to }) => from === race[0] && to === race[1]))
     edges.push({ from: race[0], to: race[1] })
   const width = NUMBER + threads.length * COLUMN

@@ -3,7 +3,6 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Execution, ExecutionStep } from '../../src/checker/report/execution.ts'
 import { COLUMN, Edges, GAP, NUMBER, ROW } from './edges.tsx'
 import { reach } from './order.ts'
-import { showIn } from './scroll.ts'
 
 export interface StepsProps {
   readonly execution: Execution
@@ -25,13 +24,28 @@ interface Drag {
 export function Steps({ execution, at, changes, canMove, onSelect, onMove }: StepsProps): VNode {
   const { threads, steps } = execution
   const [drag, setDrag] = useState<Drag | null>(null)
+  const box = useRef<HTMLDivElement>(null)
+  const head = useRef<HTMLDivElement>(null)
   const rows = useRef<HTMLDivElement>(null)
+  const [seen, setSeen] = useState({ first: 0, last: ROWS_AT_FIRST })
   const order = steps.map(({ thread }) => thread)
 
+  /** Only the rows in sight, and some around them, are elements: an execution may have thousands. */
+  const look = (): void => {
+    const { scrollTop = 0, clientHeight = 0 } = box.current ?? {}
+    const first = Math.floor(scrollTop / ROW / ROWS_AROUND - 1) * ROWS_AROUND
+    const last = Math.ceil((scrollTop + clientHeight) / ROW / ROWS_AROUND + 1) * ROWS_AROUND
+    if (first !== seen.first || last !== seen.last) setSeen({ first, last })
+  }
   useEffect(() => {
-    const list = rows.current
-    showIn(list?.closest('.scroll'), list?.querySelector(`#step-${at}`), false)
-  }, [at])
+    const list = box.current
+    if (list === null) return
+    const top = at * ROW
+    const bottom = top + ROW + (head.current?.offsetHeight ?? 0)
+    if (top < list.scrollTop) list.scrollTop = top
+    else if (bottom > list.scrollTop + list.clientHeight) list.scrollTop = bottom - list.clientHeight
+    look()
+  }, [at, execution])
 
   const rowAt = (event: PointerEvent): number => {
     const top = rows.current?.getBoundingClientRect().top ?? 0
@@ -64,69 +78,90 @@ export function Steps({ execution, at, changes, canMove, onSelect, onMove }: Ste
   const width = NUMBER + threads.length * COLUMN
 
   return (
-    <div class="steps" style={{ minWidth: `${width}px` }}>
-      <div class="threads" aria-hidden="true">
-        <span style={{ width: `${NUMBER}px` }} />
-        {threads.map((name, thread) => (
-          <span key={thread} class={`thread t${thread % 8}`} style={{ width: `${COLUMN}px` }}>
-            {name}
-          </span>
-        ))}
-      </div>
-      <div
-        class="rows"
-        ref={rows}
-        role="listbox"
-        tabIndex={0}
-        aria-label="Steps of the execution"
-        aria-activedescendant={`step-${at}`}
-        onKeyDown={type}
-      >
-        <Edges execution={execution} at={at} />
-        {steps.map((step, row) => (
-          <div
-            key={row}
-            id={`step-${row}`}
-            role="option"
-            aria-selected={row === at}
-            aria-label={labelOf(step, row, threads)}
-            class={classes(
-              'step',
-              row === at && 'selected',
-              step.marked && 'marked',
-              drag?.from === row && 'dragged',
-            )}
-            style={{ height: `${ROW}px` }}
-            onPointerDown={event => press(event, row)}
-            onPointerMove={pull}
-            onPointerUp={drop}
-            onPointerCancel={() => setDrag(null)}
-          >
-            <span class="number" style={{ width: `${NUMBER}px` }}>
-              {step.marked ? '▶ ' : ''}
-              {row + 1}
+    <div class="scroll" ref={box} onScroll={look}>
+      <div class="steps" style={{ minWidth: `${width}px` }}>
+        <div class="threads" aria-hidden="true" ref={head}>
+          <span style={{ width: `${NUMBER}px` }} />
+          {threads.map((name, thread) => (
+            <span key={thread} class={`thread t${thread % 8}`} style={{ width: `${COLUMN}px` }}>
+              {name}
             </span>
-            <span
-              class={`access t${step.thread % 8}`}
-              style={{ marginLeft: `${step.thread * COLUMN}px`, width: `${COLUMN - GAP}px` }}
-              title={step.text}
-            >
-              <b>{step.kind}</b> {step.target} <i>{step.effect}</i>
-              {changes[row] !== undefined && (
-                <em class="was" title={`In the order before: ${changes[row]}`}>
-                  {' '}
-                  ≠
-                </em>
+          ))}
+        </div>
+        <div
+          class="rows"
+          ref={rows}
+          role="listbox"
+          style={{ height: `${steps.length * ROW}px` }}
+          tabIndex={0}
+          aria-label="Steps of the execution"
+          aria-activedescendant={`step-${at}`}
+          onKeyDown={type}
+        >
+          <Edges execution={execution} at={at} first={seen.first} last={seen.last} />
+          {rowsBetween(steps, seen.first, seen.last).map(([row, step]) => (
+            <div
+              key={row}
+              id={`step-${row}`}
+              role="option"
+              aria-selected={row === at}
+              aria-posinset={row + 1}
+              aria-setsize={steps.length}
+              aria-label={labelOf(step, row, threads)}
+              class={classes(
+                'step',
+                row === at && 'selected',
+                step.marked && 'marked',
+                drag?.from === row && 'dragged',
               )}
-            </span>
-          </div>
-        ))}
-        {drag !== null && drag.to !== drag.from && (
-          <div class="drop" style={{ top: `${(drag.to > drag.from ? drag.to + 1 : drag.to) * ROW - 1}px` }} />
-        )}
+              style={{ height: `${ROW}px`, top: `${row * ROW}px` }}
+              onPointerDown={event => press(event, row)}
+              onPointerMove={pull}
+              onPointerUp={drop}
+              onPointerCancel={() => setDrag(null)}
+            >
+              <span class="number" style={{ width: `${NUMBER}px` }}>
+                {step.marked ? '▶ ' : ''}
+                {row + 1}
+              </span>
+              <span
+                class={`access t${step.thread % 8}`}
+                style={{ marginLeft: `${step.thread * COLUMN}px`, width: `${COLUMN - GAP}px` }}
+                title={step.text}
+              >
+                <b>{step.kind}</b> {step.target} <i>{step.effect}</i>
+                {changes[row] !== undefined && (
+                  <em class="was" title={`In the order before: ${changes[row]}`}>
+                    {' '}
+                    ≠
+                  </em>
+                )}
+              </span>
+            </div>
+          ))}
+          {drag !== null && drag.to !== drag.from && (
+            <div
+              class="drop"
+              style={{ top: `${(drag.to > drag.from ? drag.to + 1 : drag.to) * ROW - 1}px` }}
+            />
+          )}
+        </div>
       </div>
     </div>
   )
+}
+
+/** The rows that are drawn before the list is laid out, and how many more than those in sight. */
+const ROWS_AT_FIRST = 80
+const ROWS_AROUND = 20
+
+function rowsBetween(
+  steps: readonly ExecutionStep[],
+  first: number,
+  last: number,
+): [number, ExecutionStep][] {
+  const from = Math.max(0, first)
+  return steps.slice(from, last).map((step, n) => [from + n, step])
 }
 
 function stepOf(key: string, at: number, length: number): number | undefined {

@@ -178,16 +178,14 @@ function Failing({ first, check, sources, ask }: PaneProps & { readonly first: E
                 : 'Drag a step earlier or later, or press Alt with an arrow key.'}
           </span>
         </div>
-        <div class="scroll">
-          <Steps
-            execution={execution}
-            at={shown}
-            changes={changes}
-            canMove={check.fixed === ''}
-            onSelect={select}
-            onMove={(from, to) => void move(from, to)}
-          />
-        </div>
+        <Steps
+          execution={execution}
+          at={shown}
+          changes={changes}
+          canMove={check.fixed === ''}
+          onSelect={select}
+          onMove={(from, to) => void move(from, to)}
+        />
         {execution.schedule !== '' && (
           <p class="detail">
             Schedule: <code>{execution.schedule}</code>

@@ -1,16 +1,10 @@
 /**
- * Scrolls a list so that one of its elements is seen. Unlike `scrollIntoView` it leaves the page around the view
- * where it is.
+ * Scrolls a list so that one of its elements is in the middle. Unlike `scrollIntoView` it leaves the page around
+ * the view where it is.
  */
-export function showIn(
-  list: Element | null | undefined,
-  element: Element | null | undefined,
-  centred: boolean,
-): void {
+export function showIn(list: Element | null | undefined, element: Element | null | undefined): void {
   if (!list || !element) return
   const outer = list.getBoundingClientRect()
   const inner = element.getBoundingClientRect()
-  if (centred) list.scrollTop += inner.top - outer.top - (outer.height - inner.height) / 2
-  else if (inner.top < outer.top) list.scrollTop -= outer.top - inner.top
-  else if (inner.bottom > outer.bottom) list.scrollTop += inner.bottom - outer.bottom
+  list.scrollTop += inner.top - outer.top - (outer.height - inner.height) / 2
 }

@@ -12,7 +12,7 @@ export interface SourceProps {
 export function Source({ step, sources }: SourceProps): VNode | null {
   const line = useRef<HTMLLIElement>(null)
   useEffect(() => {
-    showIn(line.current?.parentElement, line.current, true)
+    showIn(line.current?.parentElement, line.current)
   }, [step?.file, step?.line])
   if (step === undefined || step.file === '') return null
   const text = sources[step.file]

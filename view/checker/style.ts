@@ -29,7 +29,7 @@ export const checkerCss: string = `
 .edges marker path { stroke: none; fill: var(--dim); opacity: 1; }
 .edges marker.near path { fill: var(--accent); }
 .edges marker.race path { fill: var(--bad); }
-.step { display: flex; align-items: center; box-sizing: border-box; border-bottom: 1px solid transparent; cursor: default; touch-action: none; user-select: none; }
+.step { position: absolute; left: 0; right: 0; display: flex; align-items: center; box-sizing: border-box; border-bottom: 1px solid transparent; cursor: default; touch-action: none; user-select: none; }
 .step:hover { background: var(--raised); }
 .step.selected { background: color-mix(in srgb, var(--accent) 14%, transparent); }
 .step.dragged { opacity: .45; }

@@ -11,7 +11,7 @@ import {
 import { shorten } from './paths.ts'
 import type { RecordedStep } from './recording.ts'
 import { parseSchedule } from '../machine/schedule.ts'
-import { rerun } from '../search/rerun.ts'
+import { failingExecution, rerun } from '../search/rerun.ts'
 import { type CheckResult, Search } from '../search/search.ts'
 
 interface Entry {
@@ -80,8 +80,7 @@ export class CheckList {
     let fixed = ''
     if (failure !== undefined && failure.kind !== 'unreached-outcome') {
       if (search instanceof Search) {
-        const again = rerun(search, failure.schedule)
-        if (again.possible) ({ execution } = again)
+        execution = failingExecution(search, failure)
         this.entries[check].search = search
       } else {
         fixed = 'Only an interleaving of threads over sequential memory can be put into another order.'

@@ -3,7 +3,7 @@ import { loadInstrumented } from '../../../testing/checker/programs/load.ts'
 import type { Program } from '../check.ts'
 import type { Execution } from '../report/execution.ts'
 import { parseSchedule } from '../machine/schedule.ts'
-import { type Rerun, rerun } from './rerun.ts'
+import { failingExecution, type Rerun, rerun } from './rerun.ts'
 import { Search } from './search.ts'
 
 type Reordered = typeof import('../../../testing/checker/programs/reordered.ts')
@@ -40,6 +40,12 @@ test('a schedule runs again, with its words, its conflicts and its racing pair',
     [1, 'read', 0, '1'],
   ])
   expect(steps.map(({ after }) => after)).toEqual([[], [], [1]])
+})
+
+test('the execution of a failure is recorded as the search found it', () => {
+  const search = searched(programs.counter)
+  const { failure } = search.result
+  expect(failingExecution(search, failure!)).toEqual(executionOf(rerun(search, failure!.schedule)))
 })
 
 test('another order of the same steps ends in its own way', () => {

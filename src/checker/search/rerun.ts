@@ -1,4 +1,5 @@
 import { type Execution, type ExecutionEnd, executionOf, failedEnd } from '../report/execution.ts'
+import type { Failure } from '../report/failure.ts'
 import { Footprints } from '../report/footprints.ts'
 import { record } from '../report/recording.ts'
 import { BeginAgain } from '../machine/memory.ts'
@@ -21,10 +22,20 @@ export type Rerun =
  * thread goes on. The search may be over; its results do not change.
  */
 export function rerun(search: Search, schedule: Schedule, firm: number = schedule.threads.length): Rerun {
+  return again(search, () => rerunOnce(search, schedule, firm))
+}
+
+/** Records the execution of a failure that the search has found. */
+export function failingExecution(search: Search, failure: Failure): Execution {
+  return again(search, () => recorded(search, failure.schedule, failedEnd(failure), failure.marked))
+}
+
+/** Runs the body once more after the cells were numbered again. */
+function again<T>(search: Search, body: () => T): T {
   return search.withGuards(() => {
     for (;;) {
       try {
-        return rerunOnce(search, schedule, firm)
+        return body()
       } catch (error) {
         if (!(error instanceof BeginAgain)) throw error
         search.renumber(error)
@@ -35,7 +46,8 @@ export function rerun(search: Search, schedule: Schedule, firm: number = schedul
 
 function rerunOnce(search: Search, { threads, crashes }: Schedule, firm: number): Rerun {
   const machine = search.extraMachine()
-  const limit = search.options.steps ?? STEPS_MAX
+  // The execution of a livelock is longer than the limit.
+  const limit = Math.max(search.options.steps ?? STEPS_MAX, threads.length)
   const follow = new Follow(machine, search.setup, limit, threads)
   const failure = search.tryOut(machine, follow, crashes)
   const { refused } = follow
@@ -52,11 +64,19 @@ function rerunOnce(search: Search, { threads, crashes }: Schedule, firm: number)
     threads: Array.from(machine.log.thread.subarray(0, machine.log.length)),
     crashes,
   }
-  const marked = failure?.marked ?? []
-  const recorder = search.extraMachine()
-  const footprints = new Footprints(recorder)
-  const steps = record(recorder, search.setup, ran, marked, footprints)
-  return { possible: true, execution: executionOf(machine.names, steps, footprints, ran, end, marked) }
+  return { possible: true, execution: recorded(search, ran, end, failure?.marked ?? []) }
+}
+
+function recorded(
+  search: Search,
+  schedule: Schedule,
+  end: ExecutionEnd,
+  marked: readonly number[],
+): Execution {
+  const machine = search.extraMachine()
+  const footprints = new Footprints(machine)
+  const steps = record(machine, search.setup, schedule, marked, footprints)
+  return executionOf(machine.names, steps, footprints, schedule, end, marked)
 }
 
 function passed(outcome: unknown): string {
