@@ -40,3 +40,17 @@ export function locked(): Program {
   }
   return { threads: { one: add, two: add } }
 }
+
+/** Two threads count, and the sum is checked: for memory in which both writes may come from one value. */
+export function lossy(): Program {
+  const memory = new Int32Array(new SharedArrayBuffer(4))
+  const add = () => {
+    memory[0] = memory[0] + 1
+  }
+  return {
+    threads: { one: add, two: add },
+    final: () => {
+      if (memory[0] !== 2) throw new Error(`it is ${memory[0]}`)
+    },
+  }
+}
