@@ -5,8 +5,8 @@ import type { CpuTask } from './cputask.ts'
 import type { KernelCpu } from './kernelcpu.ts'
 
 /**
- * The stack of a task of this CPU, by its number, as it was when the task stopped last: at a safepoint or in a
- * wait. Called between two slices, when no task runs.
+ * The stack of a task of this CPU, by its number, as it was when the task stopped last: at a safepoint or in
+ * a wait. Called between two slices, when no task runs.
  */
 export function stackOfTask(on: KernelCpu, runs: readonly (CpuTask | undefined)[], number: number): string {
   const run = runs.find(one => one !== undefined && on.view.i32[one.job + Job.number] === number)

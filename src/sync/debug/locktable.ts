@@ -126,8 +126,8 @@ export class LockTable {
   }
 
   /**
-   * The records as they are now, without the lock of the table: for a thread that must not wait. A record that
-   * changes while it is read is left out.
+   * The records as they are now, without the lock of the table: for a thread that must not wait. A record
+   * that changes while it is read is left out.
    */
   readNow(): { holds: TableEntry[]; waits: TableEntry[] } {
     const isSame = ({ at, object, tid }: TableEntry, use: number): boolean =>
