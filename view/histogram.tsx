@@ -9,7 +9,7 @@ const HEIGHT = 44
 export function HistogramChart({ title, of }: { title: string; of: Histogram }): VNode | null {
   if (of.count === 0) return null
   const first = of.counts.findIndex(count => count > 0)
-  const bars = of.counts.slice(first).map(count => count ?? 0)
+  const bars = Array.from({ length: of.counts.length - first }, (_, at) => of.counts[first + at] ?? 0)
   const most = Math.max(...bars)
   const width = Math.min(26, WIDTH / bars.length)
   const text = `${of.count === 1 ? 'once' : `${of.count.toLocaleString('en')} times`}, ${formatNs(of.mean)} on average, ${formatNs(of.longest)} at most`

@@ -37,6 +37,11 @@ const BODY_MAX = 1 << 20
 /** A page that reads more slowly than this much piles up is cut off: its memory would grow in our process. */
 const BACKLOG_MAX = 256 << 20
 
+/** How long open pages have to read their last message. */
+const CLOSE_MS = 500
+
+const ENDED: ViewMessage = { kind: 'ended', why: 'the command that serves this page has ended' }
+
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -74,14 +79,19 @@ export async function serveView(source: ViewSource, options: ServerOptions = {})
     get pages() {
       return viewing.pages
     },
-    close: () => closeServer(server),
+    close() {
+      viewing.end()
+      return closeServer(server)
+    },
   }
 }
 
 function closeServer(server: Server): Promise<void> {
   return new Promise(closed => {
     server.close(() => closed())
-    server.closeAllConnections()
+    server.closeIdleConnections()
+    // A page that does not read its last message is cut off.
+    setTimeout(() => server.closeAllConnections(), CLOSE_MS).unref()
   })
 }
 
@@ -90,14 +100,26 @@ class Viewing {
   private readonly token: Buffer
   private readonly script: string
   private readonly tokenText: string
+  private readonly streams = new Set<ServerResponse>()
   port = 0
-  pages = 0
 
   constructor(source: ViewSource, token: string, script: string) {
     this.source = source
     this.token = Buffer.from(token)
     this.tokenText = token
     this.script = script
+  }
+
+  get pages(): number {
+    return this.streams.size
+  }
+
+  /** Tells the open pages that nothing follows. */
+  end(): void {
+    for (const stream of this.streams) {
+      for (const piece of encodeFrame(ENDED)) stream.write(piece)
+      stream.end()
+    }
   }
 
   handle(request: IncomingMessage, response: ServerResponse): void {
@@ -143,14 +165,14 @@ class Viewing {
   private stream(response: ServerResponse): void {
     response.setHeader('Content-Type', 'application/octet-stream')
     response.flushHeaders()
-    this.pages++
+    this.streams.add(response)
     const close = this.source.open((message: ViewMessage) => {
       for (const piece of encodeFrame(message)) response.write(piece)
       if (response.writableLength > BACKLOG_MAX) response.destroy()
     })
     response.on('error', () => response.destroy())
     response.once('close', () => {
-      this.pages--
+      this.streams.delete(response)
       close()
     })
   }

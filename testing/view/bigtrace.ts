@@ -17,9 +17,9 @@ import type { TrackSink } from '../../src/trace/tracks.ts'
 
 /**
  * Ring events of a made-up busy kernel: tasks run in turns, sleep, wake each other, and wait for locks. The
- * same arguments give the same events.
+ * same arguments give the same events. A task is switched to every `stepMs`, on average.
  */
-export function* busyEvents(cpus: number, tasks: number): Generator<RingEvent> {
+export function* busyEvents(cpus: number, tasks: number, stepMs = 0.027): Generator<RingEvent> {
   let seed = 7
   const random = (below: number): number => (seed = (seed * 48_271) % 0x7fff_ffff) % below
   let time = 1
@@ -44,9 +44,10 @@ export function* busyEvents(cpus: number, tasks: number): Generator<RingEvent> {
   const running: number[] = Array.from({ length: cpus }, () => IDLE)
   for (;;) {
     const cpu = random(cpus)
-    time += 0.002 + random(1000) / 20_000
+    time += stepMs * (0.1 + random(1000) / 555)
     const previous = running[cpu]
-    const next = cpu + cpus * random(Math.floor(tasks / cpus))
+    let next = cpu + cpus * random(Math.floor(tasks / cpus))
+    if (next === previous) next = (next + cpus) % (cpus * Math.floor(tasks / cpus))
     const sleeps = random(3) === 0 && previous !== IDLE
     if (sleeps && random(2) === 0) {
       yield event(

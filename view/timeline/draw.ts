@@ -171,7 +171,8 @@ function drawName(
 
 /** A task has the same colour in its lane and on the CPUs. */
 function colourOf(palette: Palette, track: number): string {
-  return palette.tasks[track % palette.tasks.length]
+  // Tasks on one CPU often have numbers at equal distances: the product spreads them over the colours.
+  return palette.tasks[(Math.imul(track, 0x9e37_79b1) >>> 24) % palette.tasks.length]
 }
 
 function drawSlices(

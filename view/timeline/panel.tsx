@@ -110,6 +110,8 @@ export function TimelinePanel({ session }: PanelProps): VNode {
       <canvas
         ref={canvas}
         class="lanes"
+        data-from={Math.round(shown.from)}
+        data-span={Math.round(shown.span)}
         tabIndex={0}
         role="application"
         aria-label="Time line. Arrow keys move, plus and minus zoom, up and down select a lane, n and p the next and previous slice, slash finds, space pauses."
