@@ -10,9 +10,9 @@ import { BusySource } from '../testing/view/busysource.ts'
 import { measure, type Row } from './harness.ts'
 
 /**
- * The page of the view in a real browser. `frame` is CPU time of the page's main thread, so that other load on
- * the machine does not count; a frame at 60 a second has 16.7 ms. `open-million` is the time from the request
- * for the page until a trace of a million events is drawn.
+ * The page of the view in a real browser. `frame` is CPU time of the page's main thread, so that other load
+ * on the machine does not count; a frame at 60 a second has 16.7 ms. `open-million` is the time from the
+ * request for the page until a trace of a million events is drawn.
  */
 const FRAMES_MS = 4000
 

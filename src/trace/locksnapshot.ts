@@ -10,8 +10,8 @@ import { TaskRecord } from '../sched/core/taskrecord.ts'
 import { LockTable, type TableEntry } from '../sync/debug/locktable.ts'
 
 /**
- * The locks that have waiters, read from the arena without a lock: their holders and their queues. Which owner
- * holds a lock is known
+ * The locks that have waiters, read from the arena without a lock: their holders and their queues. Which
+ * owner holds a lock is known
  *
  *   [1] of a lock that passes priorities on: its futex names the owner
  *   [2] in debug mode: the table of debug mode has each hold and each wait, with their stacks

@@ -1,4 +1,4 @@
-/** The page in a real browser: a running program, a trace of a million events, a kernel of the page itself. */
+/** The page in a real browser: a running program, a trace of a million events, a kernel of the page. */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'

@@ -7,7 +7,7 @@ import { busyEvents } from './bigtrace.ts'
 const EVENTS_MS = 33
 const TASKS_EVERY = 8
 
-/** A made-up running kernel: its events come in real time, and some of its tasks change with each snapshot. */
+/** A made-up running kernel: its events come in real time, and some tasks change with each snapshot. */
 export class BusySource implements ViewSource {
   private readonly cpus: number
   private readonly tasks: number
@@ -75,6 +75,7 @@ function snapshot(slot: number, cpus: number, now: number): TaskSnapshot {
     waitTime: now / 50,
     switches: Math.floor(now / 10),
     preemptions: 0,
+    moves: 0,
     waitsFor: null,
     contendedLocks: 0,
     killed: false,

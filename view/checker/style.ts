@@ -61,10 +61,10 @@ export const checkerCss: string = `
 .explored { max-width: 62em; }
 .explored progress { width: 100%; accent-color: var(--accent); }
 .charts { display: flex; flex-wrap: wrap; gap: 24px; margin: 16px 0; }
-figure { flex: 1; min-width: 18em; margin: 0; }
-figcaption, caption { text-align: left; font-weight: 600; margin-bottom: 6px; }
-figure svg { width: 100%; height: 130px; border-bottom: 1px solid var(--dim); display: block; }
-figure rect { fill: var(--running); }
+.charts figure { flex: 1; min-width: 18em; margin: 0; }
+.charts figcaption, caption { text-align: left; font-weight: 600; margin-bottom: 6px; }
+.charts figure svg { width: 100%; height: 130px; border-bottom: 1px solid var(--dim); display: block; }
+.charts figure rect { fill: var(--running); }
 .axis { display: flex; justify-content: space-between; margin: 3px 0; color: var(--dim); }
 .sites { margin: 0 0 18px; }
 .sites th { text-align: left; color: var(--dim); font-weight: 600; }

@@ -4,6 +4,7 @@ import { Empty } from '../empty.tsx'
 import { count, formatNs } from '../format.ts'
 import { HistogramChart } from '../histogram.tsx'
 import type { PanelProps } from '../session.ts'
+import { Stack } from '../stack.tsx'
 import { ChainDrawing, CircleDrawing } from './drawings.tsx'
 import { chainsIn, cyclesIn, type Link, lockTitle } from './graph.ts'
 import { type LockRow, lockRows } from './rows.ts'
@@ -86,11 +87,9 @@ function Deadlock({ links }: { links: readonly Link[] }): VNode {
               <div key={party.tid}>
                 <h3>{party.name}</h3>
                 <p>waits for {lock === null ? 'a lock' : lockTitle(lock)}, at</p>
-                <pre class="stack">{party.stack || 'its stack was not recorded'}</pre>
+                <Stack text={party.stack || 'its stack was not recorded'} />
                 <p>holds {before.lock === null ? 'a lock' : lockTitle(before.lock)}, taken at</p>
-                <pre class="stack">
-                  {held || 'Kernel.boot({ debug: true }) records where a lock is taken'}
-                </pre>
+                <Stack text={held || 'Kernel.boot({ debug: true }) records where a lock is taken'} />
               </div>
             )
           })}
@@ -230,7 +229,7 @@ function LockDetails({ row }: { row: LockRow }): VNode {
       {now?.holders.some(({ stack }) => stack !== '') && (
         <>
           <h3>Taken at</h3>
-          <pre class="stack">{now.holders.map(({ stack }) => stack).join('\n')}</pre>
+          <Stack text={now.holders.map(({ stack }) => stack).join('\n')} />
         </>
       )}
     </>

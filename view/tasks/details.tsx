@@ -6,6 +6,7 @@ import { HistogramChart } from '../histogram.tsx'
 import { isWait } from '../model/lane.ts'
 import type { LongWait } from '../model/trace.ts'
 import type { Session } from '../session.ts'
+import { Stack } from '../stack.tsx'
 import { chartOf } from '../timeline/panel.tsx'
 import { showWait, waitText } from './longwaits.ts'
 import { histogramsOf, type TaskRow } from './rows.ts'
@@ -189,7 +190,7 @@ function Controls({ session, row }: { session: Session; row: TaskRow }): VNode {
       <p class="said" role="status">
         {said}
       </p>
-      {stack !== null && <pre class="stack">{stack}</pre>}
+      {stack !== null && <Stack text={stack} />}
       <dialog ref={dialog} onClose={() => setAsks(false)}>
         <p>
           Kill <strong>{row.name}</strong>? An error is thrown into it at its next wait or safepoint. Its
