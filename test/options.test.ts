@@ -12,6 +12,7 @@ import { Kernel, TaskLocal } from '../src/index.ts'
 import { Piscina } from '../src/piscina/index.ts'
 import * as sync from '../src/sync/index.ts'
 import * as trace from '../src/trace/index.ts'
+import { mountView } from '../src/view/index.ts'
 import { heddlePool } from '../src/vitest/index.ts'
 import workerpool from '../src/workerpool/index.ts'
 
@@ -170,6 +171,7 @@ const calls: [string, Call, object, [string, string]][] = [
     { explorer: 'x', runs: 0, time: 'x', random: [2], starts: 'x', patience: 'x' },
     ['pateince', 'patience'],
   ],
+  ['mountView', o => mountView(kernel, {} as never, o), { title: 1 }, ['titel', 'title']],
   ['record', o => trace.record(kernel, sink, o), { whenFull: 'x', interval: 'x' }, ['intervall', 'interval']],
   [
     'openTelemetry',

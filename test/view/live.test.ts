@@ -1,6 +1,6 @@
 /** The page in a real browser: a running program, a trace of a million events, a kernel of the page. */
-import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -111,6 +111,30 @@ test('a running program: the time line moves, pauses and zooms; a task is killed
   await click(page, 'dialog[open] .danger')
   await expect.poll(said).toContain('TaskKilledError')
   await expect.poll(() => texts(page, '.rows .row .name')).toHaveLength(5)
+  expect(errors).toEqual([])
+})
+
+test('heddle view attaches to a program that runs already, and shows when it has ended', async () => {
+  // The sockets of this test alone: without a process id the command finds the only program.
+  const env = { ...process.env, HEDDLE_RUN_DIR: mkdtempSync(join(folder, 'run-')) }
+  const start = (...args: string[]): ChildProcess => {
+    const child = spawn(process.execPath, [join(root, 'src/cli/main.ts'), ...args], { env, detached: true })
+    onTestFinished(() => void process.kill(-child.pid!, 'SIGKILL'))
+    return child
+  }
+  const program = start('run', join(fixtures, 'tasks.ts'))
+  const sockets = (): string[] => readdirSync(env.HEDDLE_RUN_DIR, { recursive: true, encoding: 'utf8' })
+  await expect.poll(() => sockets().some(name => name.endsWith('.sock'))).toBe(true)
+  let said = ''
+  start('view', '--json').stdout!.on('data', (text: Buffer) => (said += text))
+  await expect.poll(() => said).toContain('\n')
+  const { page, errors } = await openPage(browser, (JSON.parse(said) as { url: string }).url)
+  await click(page, '#tab-tasks')
+  await expect.poll(() => texts(page, '.rows .row .name')).toHaveLength(6)
+  process.kill(-program.pid!, 'SIGTERM')
+  await expect.poll(() => text(page, '.status')).toContain('ended')
+  await click(page, '#tab-timeline')
+  await expect.poll(() => text(page, '.figures')).toMatch(/[1-9][\d,]* events/)
   expect(errors).toEqual([])
 })
 

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact'
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useMemo, useRef, useState } from 'preact/hooks'
 import type { ControlRequest } from '../../src/trace/control.ts'
 import { formatMs, formatNs } from '../format.ts'
 import { HistogramChart } from '../histogram.tsx'
@@ -119,14 +119,13 @@ function Controls({ session, row }: { session: Session; row: TaskRow }): VNode {
   const [stack, setStack] = useState<string | null>(null)
   const dialog = useRef<HTMLDialogElement>(null)
   const cancel = useRef<HTMLButtonElement>(null)
-  const [asks, setAsks] = useState(false)
   const isOver = session.state === 'ended'
-  useEffect(() => {
-    if (asks) {
-      dialog.current?.showModal()
-      cancel.current?.focus()
-    } else dialog.current?.close()
-  }, [asks])
+  // The dialog itself says whether it is open: its event `close` comes late.
+  const askFirst = (): void => {
+    dialog.current?.showModal()
+    cancel.current?.focus()
+  }
+  const closeDialog = (): void => dialog.current?.close()
   const ask = async (request: ControlRequest, done: string): Promise<void> => {
     const reply = await session.ask(request)
     if (!reply.ok) say(reply.error)
@@ -138,7 +137,7 @@ function Controls({ session, row }: { session: Session; row: TaskRow }): VNode {
     say(reply.ok ? '' : reply.error)
   }
   const kill = (): void => {
-    setAsks(false)
+    closeDialog()
     void ask({ op: 'kill', task: row.id }, `A kill was sent to ${row.name}.`)
   }
   return (
@@ -183,7 +182,7 @@ function Controls({ session, row }: { session: Session; row: TaskRow }): VNode {
         <button type="button" disabled={isOver} onClick={() => void readStack()}>
           Stack
         </button>
-        <button type="button" class="danger" disabled={isOver} onClick={() => setAsks(true)}>
+        <button type="button" class="danger" disabled={isOver} onClick={askFirst}>
           Kill…
         </button>
       </div>
@@ -191,13 +190,13 @@ function Controls({ session, row }: { session: Session; row: TaskRow }): VNode {
         {said}
       </p>
       {stack !== null && <Stack text={stack} />}
-      <dialog ref={dialog} onClose={() => setAsks(false)}>
+      <dialog ref={dialog}>
         <p>
           Kill <strong>{row.name}</strong>? An error is thrown into it at its next wait or safepoint. Its
           callers see the error.
         </p>
         <div class="buttons">
-          <button type="button" ref={cancel} onClick={() => setAsks(false)}>
+          <button type="button" ref={cancel} onClick={closeDialog}>
             Cancel
           </button>
           <button type="button" class="danger" onClick={kill}>
