@@ -201,10 +201,13 @@ function Table({ rows, sort, onSort, selected, onSelect }: TableProps): VNode {
 }
 
 function LongestWaits({ session }: { session: Session }): VNode {
-  const { longest } = session.data.trace
+  const { longest, lostEvents } = session.data.trace
   return (
     <>
       <h2>Longest waits</h2>
+      {lostEvents > 0 && (
+        <p class="dim">Some events are lost. A wait whose end is among them seems longer than it was.</p>
+      )}
       {longest.length === 0 && <p class="dim">No task has waited yet.</p>}
       <ol class="waits">
         {longest.slice(0, 25).map(wait => (
