@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
 import { Arena, ArenaPlan } from '../src/arena/memory/arena.ts'
 import { KernelThread } from '../src/arena/sync/thread.ts'
 import { Futexes } from '../src/futex/core/futexes.ts'
@@ -47,6 +49,7 @@ export async function* rows(): AsyncGenerator<Row> {
   yield* locksHeld()
   yield* chainDepth()
   yield* payloadSize()
+  yield* manyTasks()
 }
 
 /** A yield from one task to the next, among this many tasks. */
@@ -168,5 +171,41 @@ async function* payloadSize(): AsyncGenerator<Row> {
       for (let turn = 0; turn < turns; turn++) await kernel.spawn(work.touch, [payload])
       return ((performance.now() - start) * 1e3) / turns
     })
+  }
+}
+
+const FEW = 10_000
+
+/**
+ * One operation while this many tasks sleep, in its own process; `close` is the end of the whole kernel. The
+ * ratio is that to the least number of tasks.
+ */
+async function* manyTasks(): AsyncGenerator<Row> {
+  const script = fileURLToPath(new URL('./kernel/many.ts', import.meta.url))
+  type Cost = Record<'spawn' | 'kill' | 'wake' | 'watchdog' | 'close', number>
+  const costs = new Map<number, Cost>()
+  for (const count of [FEW, 100_000, 1_000_000]) {
+    const output = execFileSync(process.execPath, [script, String(count)], { encoding: 'utf8' })
+    costs.set(count, JSON.parse(output) as Cost)
+  }
+  const few = costs.get(FEW) as Cost
+  for (const what of Object.keys(few) as (keyof Cost)[]) {
+    for (const [x, cost] of costs) {
+      const value = Number(cost[what].toPrecision(3))
+      const ratio = Number((cost[what] / few[what]).toPrecision(3))
+      yield {
+        row: `growth/many-${what}-${x}`,
+        series: `growth/many-${what}`,
+        xName: 'sleeping tasks',
+        x,
+        value,
+        unit: 'µs',
+        against: `${FEW.toLocaleString('en')} tasks`,
+        base: Number(few[what].toPrecision(3)),
+        ratio,
+        rounds: 1,
+        spread: [ratio, ratio],
+      }
+    }
   }
 }

@@ -1,6 +1,7 @@
 /** The work of the kernel's benchmarks, the same for heddle and for its peers. */
 import { sleep } from '../../src/coroutine/core/blocking.ts'
 import type { AtomicsCount, AtomicsCounter } from './countatomics.ts'
+import { Semaphore } from '../../src/sync/small/semaphore.ts'
 import { spawn } from '../../src/kernel/cpu/current.ts'
 
 export function add(a: number, b: number): number {
@@ -35,6 +36,25 @@ export function memory(): { used: number; total: number } {
   globalThis.gc?.()
   const { heapUsed, heapTotal } = process.memoryUsage()
   return { used: heapUsed, total: heapTotal }
+}
+
+/** Two tasks of one CPU wake each other in turns. Returns microseconds for each wake. */
+export function* wakes(turns: number): Generator<unknown, number> {
+  const [there, back] = [new Semaphore(0), new Semaphore(0)]
+  const answers = spawn(function* () {
+    for (let turn = 0; turn < turns; turn++) {
+      yield* there.acquire()
+      back.release()
+    }
+  })
+  const start = performance.now()
+  for (let turn = 0; turn < turns; turn++) {
+    there.release()
+    yield* back.acquire()
+  }
+  const took = performance.now() - start
+  yield* answers.join()
+  return (took * 1e3) / (2 * turns)
 }
 
 /** Spawns from inside a task, and joins. */

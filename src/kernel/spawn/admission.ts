@@ -9,22 +9,76 @@ import { priorityOf } from '../boot/options.ts'
 import type { Task } from '../join/task.ts'
 import type { KernelView } from '../boot/view.ts'
 
-interface Waiting {
+/** A task that waits to be started. */
+class Waiting {
   readonly task: Task<any>
   readonly rank: number
+  readonly order: number
+  /** It was started out of turn: its line passes over it. */
+  isStarted = false
+
+  constructor(task: Task<any>, rank: number, order: number) {
+    this.task = task
+    this.rank = rank
+    this.order = order
+  }
+}
+
+/** The waiting tasks of one rank, oldest first. Those before `head` have left. */
+interface RankLine {
+  readonly rank: number
+  readonly waiting: Waiting[]
+  head: number
+}
+
+/** So many tasks that have left stay in the list of a line. */
+const LEFT_MOST = 1024
+
+/** The waiting tasks with one affinity: one of them that finds no CPU speaks for all. */
+class Line {
+  readonly affinity: readonly number[] | undefined
+  /** Best rank first. */
+  private readonly ranks: RankLine[] = []
+
+  constructor(affinity: readonly number[] | undefined) {
+    this.affinity = affinity
+  }
+
+  add(waiting: Waiting): void {
+    const { rank } = waiting
+    let at = this.ranks.findIndex(line => line.rank >= rank)
+    if (at < 0) at = this.ranks.length
+    if (this.ranks[at]?.rank !== rank) this.ranks.splice(at, 0, { rank, waiting: [], head: 0 })
+    this.ranks[at].waiting.push(waiting)
+  }
+
+  /** The best and oldest. */
+  first(): Waiting | undefined {
+    for (const line of this.ranks) {
+      const { waiting } = line
+      while (line.head < waiting.length && waiting[line.head].isStarted) line.head++
+      if (line.head >= LEFT_MOST || line.head === waiting.length) waiting.splice(0, line.head)
+      if (line.head >= LEFT_MOST || waiting.length === 0) line.head = 0
+      if (waiting.length > 0) return waiting[line.head]
+    }
+    return undefined
+  }
 }
 
 /**
  * The limit of started tasks for each CPU, on the booting thread. A spawned task gets a CPU with room, and
  * runs only there. Without one it waits, asleep, by priority and then by age, until a task ends. Tasks
  * spawned by tasks do not count: a task that joins its child would wait for itself.
+ *
+ * The tasks of one affinity wait in one line, so an admission takes no longer when more tasks wait.
  */
 export class Admission {
   private readonly view: KernelView
   private readonly cpuSet: CpuSet
   private readonly limit: number
   private readonly used: number[]
-  private waiting: Waiting[] = []
+  private readonly lines = new Map<string, Line>()
+  private order = 0
 
   constructor(view: KernelView, cpuSet: CpuSet, limit: number) {
     this.view = view
@@ -35,44 +89,55 @@ export class Admission {
 
   /** Starts a task that was created and not started, now or when there is room. */
   add(task: Task<any>): void {
-    const rank = priorityOf(task.options.priority ?? 'normal')
-    let at = this.waiting.length
-    while (at > 0 && this.waiting[at - 1].rank > rank) at--
-    this.waiting.splice(at, 0, { task, rank })
+    const { affinity, priority = 'normal' } = task.options
+    const key = affinity === undefined ? '' : [...affinity].sort((a, b) => a - b).join()
+    let line = this.lines.get(key)
+    if (line === undefined) this.lines.set(key, (line = new Line(affinity)))
+    const waiting = new Waiting(task, priorityOf(priority), this.order++)
+    line.add(waiting)
     // A task that is killed before its start ends at its start, so it must start.
-    task.on('kill', () => this.startNow(task))
+    task.on('kill', () => this.startNow(waiting))
     this.admit()
   }
 
   /** There may be room: a task has ended, or a CPU has come online. */
   admit(): void {
-    for (let at = 0; at < this.waiting.length; ) {
-      const { task } = this.waiting[at]
-      const cpu = this.roomFor(task)
-      if (cpu < 0) {
-        // The next tasks may be allowed on other CPUs.
-        at++
-        continue
-      }
-      this.waiting.splice(at, 1)
-      this.start(task, cpu)
+    for (let best = this.next(); best !== undefined; best = this.next()) {
+      best.isStarted = true
+      this.start(best.task, this.roomFor(best.task.options.affinity))
     }
+  }
+
+  /** The best waiting task for which a CPU has room. */
+  private next(): Waiting | undefined {
+    let best: Waiting | undefined
+    for (const line of this.lines.values()) {
+      if (this.roomFor(line.affinity) < 0) continue
+      const first = line.first()
+      if (first === undefined) continue
+      if (
+        best === undefined ||
+        first.rank < best.rank ||
+        (first.rank === best.rank && first.order < best.order)
+      )
+        best = first
+    }
+    return best
   }
 
   /** Starts all waiting tasks: the kernel closes, and kills them. */
   open(): void {
-    for (const { task } of this.waiting.splice(0)) this.start(task, -1)
+    for (const line of this.lines.values())
+      for (let first = line.first(); first !== undefined; first = line.first()) this.startNow(first)
   }
 
-  private startNow(task: Task<any>): void {
-    const at = this.waiting.findIndex(one => one.task === task)
-    if (at < 0) return
-    this.waiting.splice(at, 1)
-    this.start(task, -1)
+  private startNow(waiting: Waiting): void {
+    if (waiting.isStarted) return
+    waiting.isStarted = true
+    this.start(waiting.task, -1)
   }
 
-  private roomFor(task: Task<any>): number {
-    const { affinity } = task.options
+  private roomFor(affinity: readonly number[] | undefined): number {
     let best = -1
     for (let cpu = 0; cpu < this.used.length; cpu++) {
       if (!this.cpuSet.isHere(cpu) || this.used[cpu] >= this.limit) continue

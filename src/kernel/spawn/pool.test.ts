@@ -330,3 +330,25 @@ test('the summary counts ended tasks, in one line', async () => {
     /^2 tasks completed \(1 failed\), 0 active, 1 CPUs, [\d.]+% used in [\d.]+ s$/,
   )
 })
+
+test('waiting tasks start by rank and age on the CPUs that they may use, however many wait', async () => {
+  const { kernel, work } = await booted({ cpus: 2, tasksPerCpu: 1 })
+  const gates = [words(3), words(3)]
+  const blocked = gates.map((gate, cpu) => kernel.spawn(work.block, [gate], { affinity: [cpu] }))
+  await until(() => gates.every(gate => Atomics.load(gate, 0) === 1))
+  const order: string[] = []
+  const spawn = (name: string, affinity: number[] | undefined, priority: 'low' | 'normal'): Promise<number> =>
+    kernel.spawn(work.thread, [], { priority, affinity }).then(() => order.push(name))
+  const elsewhere = Array.from({ length: 1000 }, () => spawn('other', [1], 'normal'))
+  const here = [spawn('low', [0], 'low'), spawn('any', undefined, 'normal'), spawn('mine', [0], 'normal')]
+  const open = (gate: Int32Array): void => {
+    Atomics.store(gate, 1, 1)
+    Atomics.notify(gate, 1)
+  }
+  open(gates[0])
+  await Promise.all(here)
+  expect(order).toEqual(['any', 'mine', 'low'])
+  open(gates[1])
+  await Promise.all([...blocked, ...elsewhere])
+  expect(order.length).toBe(1003)
+})
