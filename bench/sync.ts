@@ -290,6 +290,7 @@ export async function* rows(): AsyncGenerator<Row> {
     against: 'a promise that a thousand await',
     ours: () => broadcast(1000),
     base: () => resolveAll(1000),
+    target: { most: 20 },
   })
   schedule.exit()
 }

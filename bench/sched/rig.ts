@@ -24,10 +24,12 @@ export class Rig {
   private readonly bodies: (Body | undefined)[] = []
   private readonly loop: Generator<number, void, void>
 
-  constructor(tasks: number, events = 0) {
+  /** `reserve`: reserves what else the bench needs in the arena. */
+  constructor(tasks: number, events = 0, reserve?: (plan: ArenaPlan, scheduler: SchedulerPlan) => void) {
     const plan = new ArenaPlan()
     const region = reserveMachine(plan, 1)
     const schedulerPlan = planScheduler(plan, { cpus: 1, tasks, events })
+    reserve?.(plan, schedulerPlan)
     const arena = Arena.create(plan)
     this.plan = schedulerPlan
     const cpu = new WorkerCpu(arena, region, 0, () => performance.now())

@@ -34,6 +34,7 @@ import {
   UNINTERRUPTIBLE,
 } from '../../src/sched/core/taskrecord.ts'
 import { armTimer, cancelTimer, expireTimers } from '../../src/sched/core/timer.ts'
+import { wakeupAll } from '../../src/sched/core/wakebatch.ts'
 import { wakeupTask } from '../../src/sched/core/wakeup.ts'
 import { type MoveSteps, TaskState } from './moveprograms.ts'
 import { forkTask } from './tasks.ts'
@@ -65,6 +66,15 @@ export const wakeupOfOther: Deed = {
   scene: kernel => {
     const task = kernel.asleep(BOTH)
     return { mortal: () => wakeupTask(kernel.cpus[MORTAL], task) }
+  },
+}
+
+/** The waker of several tasks dies: each task is woken, or sleeps on for the caller's own repair. */
+export const wakeupOfSeveral: Deed = {
+  tasks: 3,
+  scene: kernel => {
+    const tasks = [kernel.asleep([SURVIVOR]), kernel.asleep([SURVIVOR]), kernel.asleep([MORTAL])]
+    return { mortal: () => wakeupAll(kernel.cpus[MORTAL], tasks) }
   },
 }
 
@@ -470,6 +480,7 @@ function checkPacked(kernel: Kernel, { task, state }: TaskState): void {
 
 export const deeds: Readonly<Record<string, Deed>> = {
   'wakeup of a task on another CPU': wakeupOfOther,
+  'wakeup of several tasks': wakeupOfSeveral,
   'wakeup by two threads': doubleWakeup,
   'wakeup of a fair task': wakeupOfFair,
   'switch to an equal': yieldToEqual,

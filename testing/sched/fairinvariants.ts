@@ -1,6 +1,12 @@
 import { assert } from '../../src/arena/assert.ts'
 import { listFirst, listNext } from '../../src/arena/trees/list.ts'
-import { fairList, isAlike, isOnFairList, listSlack } from '../../src/sched/classes/fairlist.ts'
+import {
+  fairList,
+  isAlike,
+  isOnFairList,
+  latestOfFairList,
+  listSlack,
+} from '../../src/sched/classes/fairlist.ts'
 import { Entity } from '../../src/sched/core/entity.ts'
 import { FAIR_MAJOR_PRIORITY } from '../../src/sched/core/priority.ts'
 import { ClassRq, classRq, RunQueue } from '../../src/sched/core/runqueue.ts'
@@ -36,7 +42,7 @@ function listed(s: Scheduler, rq: number): number[] {
     assert(isOnFairList(s, rq, se) && isAlike(s, se), 'an entity of another kind is on the fair list')
     assert(deadline >= latest - listSlack(s), 'the fair list is out of order')
     latest = Math.max(latest, deadline)
-    assert(latest <= f64[(rq + ClassRq.latest) >> 1], 'the latest deadline of the fair list is wrong')
+    assert(latest <= latestOfFairList(s, rq), 'the latest deadline of the fair list is wrong')
     found.push(se)
   }
   return found

@@ -17,7 +17,7 @@ import { rqPickNextTask } from '../../src/sched/classes/classrq.ts'
 import { Entity } from '../../src/sched/core/entity.ts'
 import { createTask } from '../../src/sched/core/fork.ts'
 import { cpuOffline } from '../../src/sched/balance/hotplug.ts'
-import { FAIR_PRIORITY } from '../../src/sched/core/priority.ts'
+import { FAIR_PRIORITY, makePriority } from '../../src/sched/core/priority.ts'
 import { RunQueue } from '../../src/sched/core/runqueue.ts'
 import { Scheduler } from '../../src/sched/core/scheduler.ts'
 import { setPriority } from '../../src/sched/core/setpriority.ts'
@@ -40,6 +40,7 @@ import {
   SLEEP_WOKEN,
 } from '../../src/sched/core/taskrecord.ts'
 import { adoptTimers, expireTimers } from '../../src/sched/core/timer.ts'
+import { wakeupAll } from '../../src/sched/core/wakebatch.ts'
 import { wakeSelf, wakeupTask } from '../../src/sched/core/wakeup.ts'
 import { Kernel } from './kernel.ts'
 
@@ -61,6 +62,66 @@ export function doubleWakeup(wake: Wake = wakeupTask): Setup {
         kernel.check()
         assert(results.filter(Boolean).length === 1, 'not exactly one waker woke the task')
         assert(kernel.onRq(task), 'the task is not queued')
+      },
+    }
+  }
+}
+
+export type WakeAll = (s: Scheduler, tasks: readonly number[]) => void
+
+/** A thread wakes two tasks together, while another one changes the priority of the second. */
+export function batchAgainstChange(wake: WakeAll = wakeupAll): Setup {
+  return () => {
+    const kernel = new Kernel(1, 2)
+    const tasks = [kernel.asleep([0]), kernel.asleep([0])]
+    return {
+      threads: {
+        waker: () => wake(kernel.others[0], tasks),
+        changer: () => setPriority(kernel.others[1], tasks[1], makePriority(7, 0)),
+      },
+      final: () => {
+        kernel.check()
+        for (const task of tasks) assert(kernel.onRq(task), 'a task of the batch is not queued')
+      },
+    }
+  }
+}
+
+/** A thread wakes two tasks together; the second is still on its way out of the CPU that queues them. */
+export function batchDuringSwitch(wake: WakeAll = wakeupAll): Setup {
+  return () => {
+    const kernel = new Kernel(1, 2)
+    const second = kernel.running([0])
+    const first = kernel.asleep([0])
+    const [s0] = kernel.cpus
+    return {
+      threads: {
+        'CPU 0': () => {
+          if (beginSleep(s0, second, INTERRUPTIBLE)) schedule(s0, SWITCH_SLEEPS)
+        },
+        waker: () => wake(kernel.others[0], [first, second]),
+      },
+      final: () => {
+        kernel.check()
+        assert(kernel.state(first) === RUNNING, 'the first task of the batch sleeps')
+      },
+    }
+  }
+}
+
+/** Two threads wake the same two tasks, in opposite orders: each task is enqueued once. */
+export function twoBatches(): Setup {
+  return () => {
+    const kernel = new Kernel(1, 2, false)
+    const [first, second] = [kernel.asleep([0]), kernel.asleep([0])]
+    return {
+      threads: {
+        'waker 1': () => wakeupAll(kernel.others[0], [first, second]),
+        'waker 2': () => wakeupAll(kernel.others[1], [second, first]),
+      },
+      final: () => {
+        kernel.check()
+        for (const task of [first, second]) assert(kernel.onRq(task), 'a task of the batch is not queued')
       },
     }
   }

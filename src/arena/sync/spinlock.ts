@@ -73,9 +73,8 @@ export function acquire(thread: KernelThread, lock: number): void {
   if (thread.debug) thread.heldLocks.push(lock)
 }
 
-/** Takes the lock if it is free. Returns whether it did. */
+/** Takes the lock if it is free. Returns whether it did. It never waits, so the lock order does not bind it. */
 export function tryAcquire(thread: KernelThread, lock: number): boolean {
-  if (thread.debug) checkOrder(thread, lock)
   if (Atomics.compareExchange(thread.i32, lock + Lock.word, 0, thread.ownerTag) !== 0) return false
   thread.sections++
   if (thread.outerLock === 0) thread.outerLock = lock

@@ -3,6 +3,7 @@ import type { Arena } from '../../arena/memory/arena.ts'
 import { Rcu } from '../../arena/sync/rcu.ts'
 import { CPU_MAX, type KernelThread } from '../../arena/sync/thread.ts'
 import type { Scheduler } from '../../sched/core/scheduler.ts'
+import { wakeupAll } from '../../sched/core/wakebatch.ts'
 import { wakeupTask } from '../../sched/core/wakeup.ts'
 import { RequeueDecision, WakeDecision } from './decision.ts'
 import { finishExit, TaskLockHooks } from '../recovery/exit.ts'
@@ -28,6 +29,7 @@ export class FutexContext {
   /** Milliseconds, monotonic, the same on every thread. */
   readonly now: () => number
   wakeTask: WakeTask
+  private readonly wakeByScheduler: WakeTask | undefined
   /** This thread's scheduler, if it has one: it wakes tasks and lets them inherit priorities. */
   readonly scheduler: Scheduler | undefined
   /** The buffers that this thread has mapped, by mapping and by backing. */
@@ -44,6 +46,8 @@ export class FutexContext {
   detectsDeadlocks = false
   /** Sleepers to signal after the lock is released, each with its task; reused. */
   readonly wakeQueue: number[] = []
+  /** The list of the tasks among them; reused. Null while a wakeAll uses it. */
+  wokenTasks: number[] | null = []
   /** Waiters that a recovery removed from their queues, and that restart at the next wakeAll. */
   readonly restarts: number[] = []
   /** Blocks of the kernel's heap whose waiters' sleepers are gone: this thread frees them. */
@@ -69,10 +73,11 @@ export class FutexContext {
     this.rcu = domain ?? new Rcu(layout.rcu, layout.threads)
     this.joinsRcuPerCall = domain === undefined || thread.id >= CPU_MAX
     this.rcu.register((_thread, node) => layout.futexes.free(this.i32, node - Futex.rcu), FREE_FUTEX)
+    this.wakeByScheduler = scheduler === undefined ? undefined : task => void wakeupTask(scheduler, task)
     this.wakeTask =
       wakeTask ??
-      (task => {
-        if (scheduler !== undefined) return void wakeupTask(scheduler, task)
+      this.wakeByScheduler ??
+      (() => {
         throw new Error(
           'a task waits at this futex, but this thread has no scheduler to wake it; pass the option `scheduler`',
         )
@@ -80,6 +85,16 @@ export class FutexContext {
     if (scheduler !== undefined) scheduler.lockHooks = new TaskLockHooks(this)
     if (this.joinsRcuPerCall) this.rcu.online(thread)
     if (this.joinsRcuPerCall) this.rcu.idleEnter(thread)
+  }
+
+  /** Wakes the first `count` tasks of the list, together if there are several. No lock is held. */
+  wakeTasks(tasks: readonly number[], count: number): void {
+    const { scheduler } = this
+    if (count > 1 && scheduler !== undefined && this.wakeTask === this.wakeByScheduler) {
+      wakeupAll(scheduler, tasks, count)
+    } else {
+      for (let at = 0; at < count; at++) this.wakeTask(tasks[at])
+    }
   }
 
   /** Finishes the exit of an owner (exit.ts), for a caller that waits for that. */

@@ -88,10 +88,14 @@ export function wakeLater(context: FutexContext, waiter: number, end: WaitEnd): 
   Atomics.store(i32, waiter + Waiter.queue, end)
 }
 
-/** Signals every sleeper in the wake queue. No futex lock is held. */
+/** Signals every sleeper in the wake queue; wakes its tasks together. No futex lock is held. */
 export function wakeAll(context: FutexContext): void {
   const { i32, wakeQueue, restarts } = context
   while (restarts.length > 0) wakeLater(context, restarts.pop() as number, QUEUE_RESTARTED)
+  // A recovery that this thread makes while it wakes them signals other sleepers.
+  const tasks = context.wokenTasks ?? []
+  context.wokenTasks = null
+  let count = 0
   for (let at = 0; at < wakeQueue.length; at += 2) {
     const signal = wakeQueue[at] + Waiter.signal
     const task = wakeQueue[at + 1]
@@ -99,9 +103,16 @@ export function wakeAll(context: FutexContext): void {
     // spurious wakeup, which every sleeper here tolerates.
     Atomics.store(i32, signal, 1)
     if (task === 0) Atomics.notify(i32, signal)
-    else context.wakeTask(task)
+    else tasks[count++] = task
   }
   wakeQueue.length = 0
+  if (count > 0) context.wakeTasks(tasks, count)
+  context.wokenTasks = tasks
+}
+
+/** Whether the word `queue` of a waiter says that its wait is over. */
+export function isDecided(queue: number): boolean {
+  return queue === QUEUE_WOKEN || queue === QUEUE_ENDED || queue === QUEUE_RESTARTED
 }
 
 /**
@@ -124,11 +135,13 @@ export function wakeAll(context: FutexContext): void {
  */
 export function takeOff(context: FutexContext, waiter: number): boolean {
   const { i32, thread } = context
+  // Most waiters are woken: these need no RCU section, because a decided waiter stays decided.
+  if (isDecided(Atomics.load(i32, waiter + Waiter.queue))) return false
   context.enter()
   try {
     for (;;) {
       const futex = Atomics.load(i32, waiter + Waiter.queue) // (A)
-      if (futex === QUEUE_WOKEN || futex === QUEUE_ENDED || futex === QUEUE_RESTARTED) return false
+      if (isDecided(futex)) return false
       assert(futex !== QUEUE_NONE, 'a waiter is removed once')
       if (isMoving(futex)) {
         if (!awaitChange(thread, i32, waiter + Waiter.queue, futex, moverOf(futex))) continue

@@ -3,9 +3,9 @@ import { sleepMs, timeLeft, wokeEarly } from './deadline.ts'
 import { EFAULT, EINTR, ETIMEDOUT } from './errno.ts'
 import { recordBlocked } from './events.ts'
 import { tryToTake, isCalled } from '../pi/pending.ts'
-import { takeOff, wakeAll } from './queue.ts'
+import { isDecided, takeOff, wakeAll } from './queue.ts'
 import type { LockOwner } from './owner.ts'
-import { QUEUE_ENDED, PROMISE, QUEUE_RESTARTED, TASK, THREAD, Waiter, QUEUE_WOKEN } from './records.ts'
+import { PROMISE, QUEUE_RESTARTED, QUEUE_WOKEN, TASK, THREAD, Waiter } from './records.ts'
 import type { WaiterOptions } from '../operations/waitwake.ts'
 
 /**
@@ -82,13 +82,12 @@ export function isWaitOver(context: FutexContext, waiters: readonly number[]): b
     tryToTake(context, waiters[0])
     if (context.wakeQueue.length > 0) wakeAll(context)
   }
-  return isDecided(i32, waiters)
+  return isOneDecided(i32, waiters)
 }
 
-function isDecided(i32: Int32Array, waiters: readonly number[]): boolean {
+function isOneDecided(i32: Int32Array, waiters: readonly number[]): boolean {
   for (let at = 0; at < waiters.length; at++) {
-    const queue = Atomics.load(i32, waiters[at] + Waiter.queue)
-    if (queue === QUEUE_WOKEN || queue === QUEUE_ENDED || queue === QUEUE_RESTARTED) return true
+    if (isDecided(Atomics.load(i32, waiters[at] + Waiter.queue))) return true
   }
   return false
 }
@@ -163,13 +162,17 @@ function sleepAt({ i32, thread }: FutexContext, signal: number, ms: number): boo
   return false
 }
 
-/**
- * Keeps the process alive while a promise waits: `Atomics.waitAsync` alone does not. Returns a function that
- * ends this.
- */
-export function keepAlive(): () => void {
-  const timer = setInterval(() => undefined, 0x7fff_ffff)
-  return () => clearInterval(timer)
+/** How many promises of this thread wait, and the handle that keeps the process alive for all of them. */
+let waitingPromises = 0
+let handle: ReturnType<typeof setInterval> | undefined
+
+/** Keeps the process alive while a promise waits, until `endKeepAlive`: `Atomics.waitAsync` alone does not. */
+export function keepAlive(): void {
+  if (waitingPromises++ === 0) handle = setInterval(() => undefined, 0x7fff_ffff)
+}
+
+export function endKeepAlive(): void {
+  if (--waitingPromises === 0) clearInterval(handle)
 }
 
 /** Waits as a promise. `abort` cancels it: the promise rejects with the signal's reason. */
@@ -181,7 +184,7 @@ export async function sleepPromise(
 ): Promise<number> {
   const { i32 } = context
   const signal = waiters[0] + Waiter.signal
-  const release = keepAlive()
+  keepAlive()
   const onAbort = (): void => {
     Atomics.store(i32, signal, 1)
     Atomics.notify(i32, signal)
@@ -206,7 +209,7 @@ export async function sleepPromise(
       if (isOver && !wokeEarly(context.now, deadline, left)) return finishWait(context, waiters, -ETIMEDOUT)
     }
   } finally {
-    release()
+    endKeepAlive()
     abort?.removeEventListener('abort', onAbort)
   }
 }
@@ -247,7 +250,7 @@ export function* sleepTask(
       }
       recordBlocked(task.context(), waiters[0])
       // The task is marked asleep: a later wake finds that mark, and an earlier one is seen here.
-      if ((isDecided(i32, waiters) || isCalled(i32, waiters[0])) && task.cancelPark()) continue
+      if ((isOneDecided(i32, waiters) || isCalled(i32, waiters[0])) && task.cancelPark()) continue
       parked = true
       yield task.suspended
       parked = false

@@ -24,7 +24,10 @@ const SLACK = 1e-12
 const SLACK_MS = 1e-9
 
 /** The weight of the newest measured turn in the average of a task's turns. A long turn is taken as it is. */
-const NEWEST = 1 / 32
+const NEWEST = 1 / 64
+
+/** A turn that is so many times as long as the average was disturbed, and counts for that much. */
+const DISTURBED = 4
 
 /**
  * The first request of a task, as a part of its slice: short enough that a short task need not wait for the
@@ -158,6 +161,7 @@ export const fairClass: SchedClass = {
     const { i32, f64 } = s
     i32[rq + ClassRq.root] = 0
     initList(i32, fairList(rq))
+    i32[rq + ClassRq.marker] = 0
     i32[rq + ClassRq.running] = running
     i32[rq + ClassRq.leaving] = 0
     f64[(rq + ClassRq.weight) >> 1] = 0
@@ -185,7 +189,8 @@ export function chargeTurn(s: Scheduler, rq: number, se: number): number {
     const average = ran
     ran = s.clock - f64[chargedTo]
     if (!(ran > 0)) return f64[at]
-    f64[turnTime] = ran >= LONG_TURN_MS || average === 0 ? ran : average + (ran - average) * NEWEST
+    if (ran >= LONG_TURN_MS || average === 0) f64[turnTime] = ran
+    else f64[turnTime] = average + (Math.min(ran, DISTURBED * average) - average) * NEWEST
   }
   f64[chargedTo] = turn === TURN_ESTIMATED ? f64[chargedTo] + ran : s.clock
   const weight = i32[se + Entity.weight]

@@ -50,27 +50,35 @@ export function enqueueHere(s: Scheduler, queue: number, se: number): boolean {
 
 /** False: the queue's CPU has gone. */
 function enqueueOn(s: Scheduler, queue: number, se: number, arrives = false): boolean {
-  const { i32, thread } = s
+  const { thread } = s
   acquire(thread, queue + RunQueue.lock)
   const places = mayPlace(s, queue, se)
   if (places) {
-    assert(Atomics.load(i32, se + Entity.onCpu) === 0, 'enqueued an entity that is on a CPU')
-    assert(Atomics.load(i32, se + Entity.onRq) === 0, 'enqueued an entity that is on a queue')
-    const last = i32[se + Entity.cpu]
-    // `cpu` first: onRq and cpu together say which queue it is on, at every step (recovery.ts).
-    if (last !== i32[queue + RunQueue.cpu]) Atomics.store(i32, se + Entity.cpu, i32[queue + RunQueue.cpu])
-    Atomics.store(i32, se + Entity.onRq, 1) // (D) of wakeup.ts
-    i32[queue + RunQueue.woken]++
-    if (i32[s.recording] !== 0) recordWakeup(s, queue, se)
-    placeOn(s, queue, se, last, !arrives)
+    const rq = enqueueLocked(s, queue, se)
     if (arrives) waitsSinceSpawn(s, se)
+    else checkPreempt(s, queue, rq, se)
   }
   release(thread, queue + RunQueue.lock)
   return places
 }
 
+/** Enqueues a task that was woken on this queue, which is locked. Returns its class run queue. */
+export function enqueueLocked(s: Scheduler, queue: number, se: number): number {
+  const { i32 } = s
+  assert(Atomics.load(i32, se + Entity.onCpu) === 0, 'enqueued an entity that is on a CPU')
+  assert(Atomics.load(i32, se + Entity.onRq) === 0, 'enqueued an entity that is on a queue')
+  const last = i32[se + Entity.cpu]
+  // `cpu` first: onRq and cpu together say which queue it is on, at every step (recovery.ts).
+  if (last !== i32[queue + RunQueue.cpu]) Atomics.store(i32, se + Entity.cpu, i32[queue + RunQueue.cpu])
+  Atomics.store(i32, se + Entity.onRq, 1) // (D) of wakeup.ts
+  i32[queue + RunQueue.woken]++
+  if (i32[s.recording] !== 0) recordWakeup(s, queue, se)
+  placeOn(s, queue, se, last, false)
+  return i32[se + Entity.rq]
+}
+
 /** (C) Whether this queue's CPU will run what is put here. Its lock is held. */
-function mayPlace(s: Scheduler, queue: number, se: number): boolean {
+export function mayPlace(s: Scheduler, queue: number, se: number): boolean {
   if (s.i32[queue + RunQueue.online] !== 0) return true
   if ((s.i32[se + Entity.policy] & POLICY_BOUND) !== 0) return true
   if ((s.activeHalf(0) | s.activeHalf(1)) === 0) return true
@@ -112,8 +120,11 @@ export function placeOn(
   if (preempts) checkPreempt(s, queue, rq, se)
 }
 
-/** Wakeup preemption: a task that outranks the running one requests a reschedule there. */
-export function checkPreempt(s: Scheduler, queue: number, rq: number, se: number): void {
+/**
+ * Wakeup preemption: a task that outranks the running one requests a reschedule there. `se` is the task; 0:
+ * several tasks were put at this level, and any of them may.
+ */
+export function checkPreempt(s: Scheduler, queue: number, rq: number, se: number = 0): void {
   const { i32 } = s
   const cpu = i32[queue + RunQueue.cpu]
   const current = i32[queue + RunQueue.current]
@@ -124,9 +135,15 @@ export function checkPreempt(s: Scheduler, queue: number, rq: number, se: number
   }
   const level = i32[rq + ClassRq.classId]
   const running = i32[current + Entity.priority] >> 2
-  if (level < running || (level === running && s.classes[level].pickNextTask(s, rq) === se)) {
+  if (level < running || (level === running && outranks(s, rq, se, current))) {
     s.resched(cpu)
   } else if (level === running) {
     armTick(s, queue)
   }
+}
+
+/** Whether this task, or for 0 any task of the level, should run instead of the current one. */
+function outranks(s: Scheduler, rq: number, se: number, current: number): boolean {
+  const best = s.classes[s.i32[rq + ClassRq.classId]].pickNextTask(s, rq)
+  return se === 0 ? best !== current : best === se
 }

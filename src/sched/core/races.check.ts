@@ -5,6 +5,8 @@ import {
   arrivalAgainstOffline,
   arrivalAgainstTake,
   affinityAgainstWakeup,
+  batchAgainstChange,
+  batchDuringSwitch,
   continueOnCpu,
   doubleWakeup,
   interruptInsideSwitch,
@@ -15,6 +17,7 @@ import {
   selfWakeup,
   stopAgainstSwitch,
   stopAgainstWakeup,
+  twoBatches,
   wakeupAcrossTurns,
   wakeupAfterPick,
   wakeupAgainstSleep,
@@ -22,6 +25,9 @@ import {
 } from '../../../testing/sched/raceprograms.ts'
 
 check('double wakeup', doubleWakeup())
+check('a batch of wakeups against a change of priority', batchAgainstChange())
+check('a batch of wakeups during the switch', batchDuringSwitch())
+check('two batches of wakeups', twoBatches())
 check('wakeup during the switch', wakeupDuringSwitch())
 check('wakeup after the pick', wakeupAfterPick())
 check('wakeup across turns', wakeupAcrossTurns())

@@ -17,6 +17,8 @@ import { enqueueSelected, placeOn } from './enqueue.ts'
 import {
   adoptionAgainstSleep,
   affinityAgainstWakeup,
+  batchAgainstChange,
+  batchDuringSwitch,
   continueOnCpu,
   arrivalAgainstOffline,
   arrivalAgainstTake,
@@ -30,6 +32,7 @@ import {
   sleepThenUnlock,
   stopAgainstSwitch,
   stopAgainstWakeup,
+  twoBatches,
   wakeupAcrossTurns,
   wakeupAfterPick,
   wakeupAgainstSleep,
@@ -127,6 +130,37 @@ describe('double wakeup', () => {
     }
     expect(found(doubleWakeup(wake))).toMatch(/double insert|not exactly one waker/)
     expect(foundAtAStep(doubleWakeup(wake))).toMatch('an invariant does not hold')
+  })
+})
+
+describe('a batch of wakeups', () => {
+  test('passes against a change of priority', () => passes(batchAgainstChange()))
+  test('passes during the switch', () => passes(batchDuringSwitch()))
+  test('passes beside another batch', () => passes(twoBatches()))
+
+  /** Keeps the run queue's lock for the whole batch, and waits for what it needs. */
+  const keepsLock = (s: Scheduler, tasks: readonly number[]): void => {
+    const queue = s.queueOf(0)
+    acquire(s.thread, queue + RunQueue.lock)
+    for (const task of tasks) {
+      const se = s.i32[task + TaskRecord.entity]
+      acquire(s.thread, se + Entity.piLock)
+      if (claim(s, task)) {
+        waitOffCpu(s, se)
+        Atomics.store(s.i32, se + Entity.onRq, 1)
+        placeOn(s, queue, se)
+      }
+      release(s.thread, se + Entity.piLock)
+    }
+    release(s.thread, queue + RunQueue.lock)
+  }
+
+  test('a waker that waits for a pi lock, and keeps the queue, deadlocks with a change', () => {
+    expect(findIn(batchAgainstChange(keepsLock), PROTOCOL)).toMatch(/deadlock|for ever|lock order/i)
+  })
+
+  test('a waker that waits for the end of a switch, and keeps the queue, deadlocks with the switch', () => {
+    expect(findIn(batchDuringSwitch(keepsLock), PROTOCOL)).toMatch(/deadlock|for ever|lock order/i)
   })
 })
 

@@ -1,7 +1,7 @@
 import { assert } from '../../arena/assert.ts'
 import { ListNode } from '../../arena/trees/list.ts'
 import { chargeTurn, eligibleLimit, startTurn } from '../classes/fair.ts'
-import { fairList, listSlack } from '../classes/fairlist.ts'
+import { fairList, latestOfFairList, listSlack, noteJoined, noteLeft } from '../classes/fairlist.ts'
 import { isBestReady } from '../classes/readymask.ts'
 import { Entity, POLICY_PUSHABLE } from './entity.ts'
 import { FAIR_MAJOR_PRIORITY, NICE_0_WEIGHT } from './priority.ts'
@@ -40,7 +40,7 @@ export function rotateFair(s: Scheduler, queue: number, prev: number): number {
   const average = base + (queuedSum + NICE_0_WEIGHT * (vruntime - base)) / weight
   if (vruntime < average - 2 * slice) vruntime = average - 2 * slice // [3] of fairlist.ts
   const nextVruntime = f64[(se + Entity.vruntime) >> 1]
-  const latest = f64[(rq + ClassRq.latest) >> 1]
+  const latest = latestOfFairList(s, rq)
   const second = i32[first + next]
   const deadline = vruntime + slice
   // With one other task there is no choice.
@@ -49,7 +49,7 @@ export function rotateFair(s: Scheduler, queue: number, prev: number): number {
       nextVruntime > average + slack ||
       (second !== head &&
         (deadline < latest - slack || // [1]
-          deadline > f64[(second - Entity.links + Entity.deadline) >> 1] + slack)) || // [2]
+          deadline > f64[(rq + ClassRq.centre) >> 1] + slack / 2)) || // [2]
       (i32[rq + ClassRq.root] !== 0 && treeIsFirst(s, rq, average, se))
     ) {
       s.turn = TURN_CHARGED
@@ -63,6 +63,7 @@ export function rotateFair(s: Scheduler, queue: number, prev: number): number {
     'the next entity is queued here, the old one nowhere',
   )
   // set-next: out of the list.
+  noteLeft(s, rq, se, true)
   i32[first + list] = 0
   const tail = second === head ? head : i32[head + before]
   i32[head + next] = second
@@ -74,7 +75,11 @@ export function rotateFair(s: Scheduler, queue: number, prev: number): number {
   f64[(prev + Entity.vruntime) >> 1] = vruntime
   f64[(prev + Entity.deadline) >> 1] = deadline
   f64[(rq + ClassRq.weightedSum) >> 1] = queuedSum + NICE_0_WEIGHT * (vruntime - nextVruntime)
-  f64[(rq + ClassRq.latest) >> 1] = second === head || deadline > latest ? deadline : latest
+  if (second === head) {
+    f64[(rq + ClassRq.latest) >> 1] = deadline
+    f64[(rq + ClassRq.centre) >> 1] = deadline
+  }
+  noteJoined(s, rq, prev, deadline)
   i32[last + ListNode.epoch] = i32[head + ListNode.epoch]
   i32[last + list] = head
   i32[last + next] = head

@@ -139,6 +139,9 @@ export const ClassRq: Layout<
   | 'base'
   | 'list'
   | 'latest'
+  | 'newest'
+  | 'centre'
+  | 'marker'
   | 'chargedTo'
   | 'extension'
   | 'counts'
@@ -163,9 +166,13 @@ export const ClassRq: Layout<
   weight: 8,
   weightedSum: 10,
   base: 12,
-  // fair: the list beside the tree, and the latest deadline that it has had since it was empty (fairlist.ts)
+  // fair: the list beside the tree; the first entity of its newest part, the latest deadline of the part before
+  // it, and of the newest part (fairlist.ts)
   list: 14,
+  marker: 19,
   latest: 20,
+  newest: 6 + MINOR_LEVELS * (ListHead.words + 2),
+  centre: 8 + MINOR_LEVELS * (ListHead.words + 2),
   // fair: up to when, on the machine's clock, the vruntime of the running entity is charged
   chargedTo: 22,
   /** Words for the ext class. */
@@ -177,7 +184,7 @@ export const ClassRq: Layout<
   published: 5 + MINOR_LEVELS * ListHead.words + MINOR_LEVELS,
   /** How a yield at this level can rotate one list: ROTATES_FIFO, ROTATES_FAIR; or 0 (switch.ts). */
   rotates: 5 + MINOR_LEVELS * (ListHead.words + 2),
-  words: roundUp(6 + MINOR_LEVELS * (ListHead.words + 2), LINE_WORDS),
+  words: roundUp(10 + MINOR_LEVELS * (ListHead.words + 2), LINE_WORDS),
 }
 
 export const ROTATES_FIFO = 1

@@ -6,7 +6,7 @@ import { LONG_TURN_MS, SHORT_TURN_MS, TURN_ESTIMATED, TURN_MEASURED, TURN_WINDOW
 
 /**
  * How often a CPU reads the clock at voluntary switches. A reading costs more than a switch. So while turns
- * are shorter than a microsecond, the CPU reads the clock at some switches only, at random:
+ * are shorter than three microseconds, the CPU reads the clock at some switches only, at random:
  *
  *   FIFO   a yield or a sleep: at every 16th to 47th. The time since the last reading is charged to the task
  *          that runs then.

@@ -13,7 +13,7 @@ export const TURN_WINDOW_END = 2
 export const TURN_CHARGED = 3
 
 /** Turns are short below this time. */
-export const SHORT_TURN_MS = 0.001
+export const SHORT_TURN_MS = 0.003
 
 /** A single turn is long from this time on: shorter ones may have been disturbed. */
 export const LONG_TURN_MS = 0.016

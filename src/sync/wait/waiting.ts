@@ -12,6 +12,7 @@ import { Waiter, QUEUE_WOKEN } from '../../futex/core/records.ts'
 import {
   finishWait,
   isWaitOver,
+  endKeepAlive,
   keepAlive,
   DEADLOCK_CHECK_MS,
   type LongWait,
@@ -295,7 +296,7 @@ function* sleepCoroutine(
   const { i32 } = context
   const step = long !== null && context.detectsDeadlocks ? DEADLOCK_CHECK_MS : Infinity
   const at = waiters[0] + Waiter.signal
-  const release = keepAlive()
+  keepAlive()
   let finished = false
   try {
     for (;;) {
@@ -311,7 +312,7 @@ function* sleepCoroutine(
     finished = true
     return finishWait(context, waiters, -ETIMEDOUT)
   } finally {
-    release()
+    endKeepAlive()
     // Thrown into: the waiters are still queued, except those that a waker removed first.
     if (!finished) finishWait(context, waiters, -EINTR)
     Atomics.notify(i32, at)
