@@ -73,7 +73,7 @@ export function acquire(thread: KernelThread, lock: number): void {
   if (thread.debug) thread.heldLocks.push(lock)
 }
 
-/** Takes the lock if it is free. Returns whether it did. It never waits, so the lock order does not bind it. */
+/** Takes the lock if it is free. Returns whether it did. It never waits, so any order of locks is safe. */
 export function tryAcquire(thread: KernelThread, lock: number): boolean {
   if (Atomics.compareExchange(thread.i32, lock + Lock.word, 0, thread.ownerTag) !== 0) return false
   thread.sections++

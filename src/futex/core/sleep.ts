@@ -166,7 +166,7 @@ function sleepAt({ i32, thread }: FutexContext, signal: number, ms: number): boo
 let waitingPromises = 0
 let handle: ReturnType<typeof setInterval> | undefined
 
-/** Keeps the process alive while a promise waits, until `endKeepAlive`: `Atomics.waitAsync` alone does not. */
+/** Keeps the process alive while a promise waits, until `endKeepAlive`: `Atomics.waitAsync` does not. */
 export function keepAlive(): void {
   if (waitingPromises++ === 0) handle = setInterval(() => undefined, 0x7fff_ffff)
 }

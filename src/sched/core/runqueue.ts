@@ -166,8 +166,8 @@ export const ClassRq: Layout<
   weight: 8,
   weightedSum: 10,
   base: 12,
-  // fair: the list beside the tree; the first entity of its newest part, the latest deadline of the part before
-  // it, and of the newest part (fairlist.ts)
+  // fair: the list beside the tree; the first entity of its newest part, the latest deadline of the part
+  // before it and of the newest part, and the average of the deadlines that joined (fairlist.ts)
   list: 14,
   marker: 19,
   latest: 20,

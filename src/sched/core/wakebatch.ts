@@ -29,8 +29,8 @@ import { isCurrent, schedulerWakeup, waitOffCpu, wakeSelf } from './wakeup.ts'
  * Nor may it wait for the end of a switch, (C) of wakeup.ts: the switch needs Q. (D) unlocks it first.
  *
  * A waker that dies holds what a waker of one task can hold, the pi lock of one task and one run queue: the
- * same repair serves (recovery.ts). The tasks that it had not reached sleep on. The caller's own structure says
- * which they are: for a futex, the waiters that are decided and not signalled (src/futex/recovery).
+ * same repair serves (recovery.ts). The tasks that it had not reached sleep on. The caller's own structure
+ * says which they are: for a futex, the waiters that are decided and not signalled (src/futex/recovery).
  */
 
 /** Wakes the first `count` tasks of the list from any sleep. From any thread that holds no inner lock. */
