@@ -3,6 +3,7 @@
  * as a step.
  */
 import { callable, resumableOf } from '../../compiler/runtime/builtins/callback.ts'
+import { comparatorOf } from '../../compiler/runtime/sort/comparator.ts'
 import { mergeSort } from '../../compiler/runtime/sort/mergesort.ts'
 import { define } from '../../coroutine/core/define.ts'
 import { LENGTH, PLAIN_READ, PLAIN_WRITE } from '../machine/operations.ts'
@@ -122,7 +123,7 @@ export function* sorted(values: any[], order: any, big: boolean): Stops<any[]> {
   }
   if (typeof order !== 'function')
     throw new TypeError('The comparison function must be either a function or undefined')
-  return yield* mergeSort(values, { plain: order, resumable: resumableOf(order) })
+  return yield* mergeSort(values, comparatorOf(order))
 }
 
 export const truthy: (answer: unknown) => boolean = (answer: unknown): boolean => Boolean(answer)

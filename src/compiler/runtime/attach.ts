@@ -30,20 +30,19 @@ export function setTwinShape(next: (resumable: Twin) => Twin): void {
 }
 
 /**
- * Marks a function that unwinds, and returns it. Its `length` does not count a last parameter that the
- * compiler added.
+ * Marks a function that unwinds, and returns it. A new `length` or `name` would cost more than the mark: V8
+ * keeps the properties of such a function in a dictionary, and each check of the mark is then a search.
  */
-export function unwinding<F extends Callable>(fn: F, name?: string, length?: number): F {
+export function unwinding<F extends Callable>(fn: F, name?: string): F {
   hidden.value = fn
   Object.defineProperty(fn, itself, hidden)
-  if (length !== undefined) Object.defineProperty(fn, 'length', { value: length, configurable: true })
   if (name !== undefined) Object.defineProperty(fn, 'name', { value: name, configurable: true })
   return fn
 }
 
 /** The same for a function that other modules may call: generators call it through its twin. */
-export function attachUnwinding<F extends Callable>(fn: F, name?: string, length?: number): F {
-  unwinding(fn, name, length)
+export function attachUnwinding<F extends Callable>(fn: F, name?: string): F {
+  unwinding(fn, name)
   const made: Twin & Owned = entering(fn)
   made[owner] = fn
   hidden.value = made

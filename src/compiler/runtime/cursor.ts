@@ -158,7 +158,7 @@ class NextCursor extends StoppingCursor {
  * for a value that is not iterable.
  */
 export function cursor(ok: unknown, iterable: any, message: string): Cursor | null {
-  if (ok && generatorBody(iterable) !== undefined) return new BodyCursor(iterable)
+  if (!Array.isArray(iterable) && ok && generatorBody(iterable) !== undefined) return new BodyCursor(iterable)
   const method = iterable === undefined || iterable === null ? undefined : iterable[Symbol.iterator]
   if (method === arrayValues && Array.isArray(iterable) && arrayIterator.next === arrayNext) return null
   if (ok && stopsInNext(iterable, method)) return new NextCursor(Reflect.apply(method, iterable, []))

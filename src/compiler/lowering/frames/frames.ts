@@ -22,7 +22,7 @@ import { type MadeIterator, madeIterator } from './iterators.ts'
 import { returning } from './statements/return.ts'
 import { Loops } from './statements/loops.ts'
 import { patternText } from './expressions/patterns.ts'
-import { permissionIndex, passesPermission } from './permission.ts'
+import { passesPermission } from './permission.ts'
 import { type Plan, planOf } from './plan.ts'
 import type { Statements } from './statements/statements.ts'
 import { type CalledParameter, calledParameterOf } from './unmarkedarguments.ts'
@@ -167,11 +167,7 @@ export class FramesLowering extends StripLowering {
 
   override marked(func: Func, value: Piece, name?: string): Rope {
     const unwinding = this.attacher(func)
-    const hasDefault = func.node.params.some(({ type }: Node) => type === 'AssignmentPattern')
-    const count = hasDefault ? null : permissionIndex(func)
-    if (count === null && name === undefined) return rope`${unwinding}(${value})`
-    const text = name === undefined ? 'void 0' : `'${name}'`
-    return rope`${unwinding}(${value}, ${text}${count === null ? '' : `, ${count}`})`
+    return name === undefined ? rope`${unwinding}(${value})` : rope`${unwinding}(${value}, '${name}')`
   }
 
   /**

@@ -8,7 +8,7 @@ import { bare, isAnonymous, type Node } from '../../analysis/syntax.ts'
 import type { Context } from '../writer/context.ts'
 import type { FramesLowering } from './frames.ts'
 import { patternText } from './expressions/patterns.ts'
-import { permissionIndex } from './permission.ts'
+import { isLengthSeen, permissionIndex } from './permission.ts'
 import type { Statements } from './statements/statements.ts'
 
 /** A parameter that the body sets, and the name by which the function receives it. */
@@ -19,13 +19,15 @@ export interface Parameter {
 
 /** Everything before the body, and the parameters that the body must set. */
 export function writeHead(
-  { names, source }: FramesLowering,
+  { names, source, analysis }: FramesLowering,
   node: Node,
   func: Func,
 ): { head: Rope; patterns: Parameter[] } {
   const patterns: Parameter[] = []
   const params = node.params as Node[]
-  const handed = permissionIndex(func) === null ? '' : `${names.short}k`
+  // `length` does not count a parameter with a default value.
+  const value = isLengthSeen(func, analysis) ? '=void 0' : ''
+  const handed = permissionIndex(func) === null ? '' : `${names.short}k${value}`
   const end =
     node.body.type === 'BlockStatement' ? node.body.start : source.lastIndexOf('=>', node.body.start) + 2
   const isName = (param: Node): boolean =>

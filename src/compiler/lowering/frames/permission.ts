@@ -3,8 +3,9 @@
  * unwind. So each function takes its permission first: from `frames.ok`, which it clears, or as an extra
  * argument.
  */
+import type { Analysis } from '../../analysis/analysis.ts'
 import type { Func } from '../../analysis/functions.ts'
-import { bare, type Node, walk } from '../../analysis/syntax.ts'
+import { bare, contains, directives, type Node, walk } from '../../analysis/syntax.ts'
 import type { FramesLowering } from './frames.ts'
 
 /**
@@ -44,6 +45,8 @@ export function permissionIndex(func: Func): number | null {
   )
   if (func.usesArguments && !func.isArrow) return null
   if (params.at(-1)?.type === 'RestElement') return null
+  // The extra parameter has a default value, so that `length` does not count it.
+  if (directives(node.body.body ?? []).some(({ directive }) => directive === 'use strict')) return null
   if (!func.strict && new Set(params.map(({ name }) => name)).size < params.length) return null
   return params.length
 }
@@ -55,6 +58,14 @@ function isCalledByName(func: Func): boolean {
   if (!target) return false
   const references = [...(func.binding?.references ?? []), ...(func.self?.references ?? [])]
   return references.some(({ callee }) => callee)
+}
+
+/** True if code can read the `length` of such a function: it is a value, or exported. */
+export function isLengthSeen({ kind, binding, node }: Func, { program }: Analysis): boolean {
+  if (kind === 'method') return false
+  if (binding === null || binding.volatile) return true
+  if (binding.references.some(({ callee, write }) => !callee || write)) return true
+  return program.body.some(({ declaration }: Node) => declaration != null && contains(declaration, node))
 }
 
 const seen = new WeakMap<Node, Set<string>>()

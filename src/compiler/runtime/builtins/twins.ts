@@ -32,6 +32,7 @@ import {
   replaceText,
   splitLong,
 } from './longtext.ts'
+import { comparatorOf } from '../sort/comparator.ts'
 import { mergeSort } from '../sort/mergesort.ts'
 import { LONG_LIST, defaultSort, defaultSortTyped } from '../sort/defaultsort.ts'
 import { insertionMost, timSort } from '../sort/timsort.ts'
@@ -136,7 +137,7 @@ function typedLength(list: unknown): number {
 /** The sorted values: by the comparator, or in the engine's default order. */
 function* ordered(values: unknown[], fn: Callable | undefined, insertions: number): Stops {
   if (fn === undefined) return yield* defaultSort(values)
-  yield* timSort(values, { plain: fn, resumable: resumableOf(fn) }, insertions)
+  yield* timSort(values, comparatorOf(fn), insertions)
   return values
 }
 
@@ -185,7 +186,7 @@ function* sortTyped(list: any, fn: Callable | undefined): Stops {
   const sorted: any =
     fn === undefined
       ? yield* defaultSortTyped(copyOf(list))
-      : yield* mergeSort(elementsOf(list), { plain: fn, resumable: resumableOf(fn) })
+      : yield* mergeSort(elementsOf(list), comparatorOf(fn))
   const length = Math.min(sorted.length, typedArrays.length(list))
   for (let k = 0; k < length; k++) list[k] = sorted[k]
   return list
@@ -193,7 +194,7 @@ function* sortTyped(list: any, fn: Callable | undefined): Stops {
 
 function* toSortedTyped(list: any, fn: Callable | undefined): Stops {
   if (fn === undefined) return yield* defaultSortTyped(copyOf(list))
-  const sorted = yield* mergeSort(elementsOf(list), { plain: fn, resumable: resumableOf(fn) })
+  const sorted = yield* mergeSort(elementsOf(list), comparatorOf(fn))
   const made = new (globalThis as any)[Reflect.apply(tagOf, list, []) as string](sorted.length)
   for (let k = 0; k < sorted.length; k++) made[k] = sorted[k]
   return made

@@ -1,4 +1,5 @@
 /** The search of TimSort: from a hint in steps that double ("galloping"), then by bisection. */
+import { frames, rest } from '../../../coroutine/core/frames.ts'
 import { comparisonResult, type Comparator, type Suspending } from './comparator.ts'
 
 /**
@@ -6,7 +7,7 @@ import { comparisonResult, type Comparator, type Suspending } from './comparator
  * them.
  */
 export function* gallop(
-  { plain, resumable }: Comparator,
+  compare: Comparator,
   after: boolean,
   array: any[],
   key: unknown,
@@ -18,14 +19,18 @@ export function* gallop(
   let offset = 1
   let left = after ? key : array[base + hint]
   let right = after ? array[base + hint] : key
-  let order = comparisonResult(resumable === undefined ? plain(left, right) : yield* resumable(left, right))
+  let answer = compare(left, right)
+  if (frames.u !== 0) answer = yield* rest()
+  let order = comparisonResult(answer)
   const goesUp = order < 0 !== after
   const most = goesUp ? length - hint : hint + 1
   while (offset < most) {
     const element = array[goesUp ? base + hint + offset : base + hint - offset]
     left = after ? key : element
     right = after ? element : key
-    order = comparisonResult(resumable === undefined ? plain(left, right) : yield* resumable(left, right))
+    answer = compare(left, right)
+    if (frames.u !== 0) answer = yield* rest()
+    order = comparisonResult(answer)
     if ((order < 0 !== after) !== goesUp) break
     last = offset
     offset = offset * 2 + 1
@@ -38,7 +43,9 @@ export function* gallop(
     const middle = low + ((high - low) >> 1)
     left = after ? key : array[base + middle]
     right = after ? array[base + middle] : key
-    order = comparisonResult(resumable === undefined ? plain(left, right) : yield* resumable(left, right))
+    answer = compare(left, right)
+    if (frames.u !== 0) answer = yield* rest()
+    order = comparisonResult(answer)
     if (order < 0 !== after) low = middle + 1
     else high = middle
   }

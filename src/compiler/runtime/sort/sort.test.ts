@@ -1,7 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { mergeSort } from './mergesort.ts'
-import type { Comparator } from './comparator.ts'
+import { frames, save, take } from '../../../coroutine/core/frames.ts'
+import { attach, unwinding } from '../attach.ts'
+import { type Comparator, comparatorOf } from './comparator.ts'
 import { defaultSort, defaultSortTyped } from './defaultsort.ts'
 import { insertionMost, timSort } from './timsort.ts'
 
@@ -48,16 +50,34 @@ function drive(steps: Generator<number, unknown>): unknown {
 }
 
 const forms: [string, (compare: (left: number, right: number) => number) => Comparator][] = [
-  ['plain', plain => ({ plain, resumable: undefined })],
+  ['plain', plain => comparatorOf(plain)],
   [
     'resumable',
-    plain => ({
-      plain,
-      *resumable(left: number, right: number) {
-        yield 0
-        return plain(left, right)
-      },
-    }),
+    plain =>
+      comparatorOf(
+        attach(
+          (left, right) => plain(left, right),
+          function* (left, right) {
+            yield 0
+            return plain(left, right)
+          },
+        ),
+      ),
+  ],
+  [
+    'unwinding',
+    plain =>
+      comparatorOf(
+        unwinding((left: number, right: number) => {
+          if (frames.ok === 0) throw new Error('the comparator has no permission')
+          frames.ok = 0
+          frames.u = 1
+          return save(undefined, 1, [left, right], (_, [first, second]) => {
+            take()
+            return plain(first as number, second as number)
+          })
+        }),
+      ),
   ],
 ]
 

@@ -5,16 +5,17 @@
 import { needResched, PREEMPTED } from '../../../coroutine/core/coroutine.ts'
 import { define, part, removeAt } from '../../../coroutine/core/define.ts'
 import { gallop } from './gallop.ts'
+import { frames, rest } from '../../../coroutine/core/frames.ts'
 import { comparisonResult, type Comparator, type Suspending } from './comparator.ts'
 
 /**
- * Sorts in place, ascending by `order`, without undefined elements. Up to `insertionMost` elements, it uses
+ * Sorts in place, ascending by `compare`, without undefined elements. Up to `insertionMost` elements, it uses
  * only insertion, as some engines do.
  */
-export function* timSort(work: any[], order: Comparator, insertionMost: number): Suspending<void> {
+export function* timSort(work: any[], compare: Comparator, insertionMost: number): Suspending<void> {
   const { length } = work
   if (length < 2) return
-  const sort = new TimSort(work, order)
+  const sort = new TimSort(work, compare)
   if (length <= insertionMost) yield* sort.insert(0, 0, length)
   else yield* sort.run()
 }
@@ -48,18 +49,14 @@ const gallopAfter = 7
 
 class TimSort {
   readonly #work: any[]
-  readonly #order: Comparator
-  readonly #plain: Comparator['plain']
-  readonly #resumable: Comparator['resumable']
+  readonly #compare: Comparator
   readonly #bases: number[] = []
   readonly #lengths: number[] = []
   #minGallop = gallopAfter
 
-  constructor(work: any[], order: Comparator) {
+  constructor(work: any[], compare: Comparator) {
     this.#work = work
-    this.#order = order
-    this.#plain = order.plain
-    this.#resumable = order.resumable
+    this.#compare = compare
   }
 
   *run(): Suspending<void> {
@@ -85,21 +82,20 @@ class TimSort {
 
   *#countRun(from: number, high: number): Suspending<number> {
     const work = this.#work
-    const plain = this.#plain
-    const resumable = this.#resumable
+    const compare = this.#compare
     let low = from + 1
     if (low === high) return 1
     let length = 2
     let previous = work[low]
-    const first = comparisonResult(
-      resumable === undefined ? plain(previous, work[low - 1]) : yield* resumable(previous, work[low - 1]),
-    )
+    let answer = compare(previous, work[low - 1])
+    if (frames.u !== 0) answer = yield* rest()
+    const first = comparisonResult(answer)
     const descending = first < 0
     for (low++; low < high; low++) {
       const current = work[low]
-      const order = comparisonResult(
-        resumable === undefined ? plain(current, previous) : yield* resumable(current, previous),
-      )
+      let answer = compare(current, previous)
+      if (frames.u !== 0) answer = yield* rest()
+      const order = comparisonResult(answer)
       if (descending ? order >= 0 : order < 0) break
       previous = current
       length++
@@ -116,17 +112,16 @@ class TimSort {
 
   *insert(low: number, sorted: number, high: number): Suspending<void> {
     const work = this.#work
-    const plain = this.#plain
-    const resumable = this.#resumable
+    const compare = this.#compare
     for (let start = low === sorted ? sorted + 1 : sorted; start < high; start++) {
       let left = low
       let right = start
       const pivot = work[right]
       while (left < right) {
         const middle = left + ((right - left) >> 1)
-        const order = comparisonResult(
-          resumable === undefined ? plain(pivot, work[middle]) : yield* resumable(pivot, work[middle]),
-        )
+        let answer = compare(pivot, work[middle])
+        if (frames.u !== 0) answer = yield* rest()
+        const order = comparisonResult(answer)
         if (order < 0) right = middle
         else left = middle + 1
       }
@@ -170,11 +165,19 @@ class TimSort {
     this.#lengths[at] = lengthA + lengthB
     removeAt(this.#bases, at + 1)
     removeAt(this.#lengths, at + 1)
-    const skipped = yield* gallop(this.#order, true, work, work[baseB], baseA, lengthA, 0)
+    const skipped = yield* gallop(this.#compare, true, work, work[baseB], baseA, lengthA, 0)
     baseA += skipped
     lengthA -= skipped
     if (lengthA === 0) return
-    lengthB = yield* gallop(this.#order, false, work, work[baseA + lengthA - 1], baseB, lengthB, lengthB - 1)
+    lengthB = yield* gallop(
+      this.#compare,
+      false,
+      work,
+      work[baseA + lengthA - 1],
+      baseB,
+      lengthB,
+      lengthB - 1,
+    )
     if (lengthB === 0) return
     if (lengthA <= lengthB) yield* this.#mergeLow(lengthA, baseA, lengthB, baseB)
     else yield* this.#mergeHigh(lengthA, baseA, lengthB, baseB)
@@ -183,8 +186,7 @@ class TimSort {
   /** Merges from the left; A is the shorter. */
   *#mergeLow(countA: number, baseA: number, countB: number, baseB: number): Suspending<void> {
     const work = this.#work
-    const plain = this.#plain
-    const resumable = this.#resumable
+    const compare = this.#compare
     let lengthA = countA
     let lengthB = countB
     const held = part(work, baseA, baseA + lengthA)
@@ -201,9 +203,9 @@ class TimSort {
           let winsA = 0
           let winsB = 0
           for (;;) {
-            const order = comparisonResult(
-              resumable === undefined ? plain(work[b], held[a]) : yield* resumable(work[b], held[a]),
-            )
+            let answer = compare(work[b], held[a])
+            if (frames.u !== 0) answer = yield* rest()
+            const order = comparisonResult(answer)
             if (order < 0) {
               work[to++] = work[b++]
               winsB++
@@ -222,7 +224,7 @@ class TimSort {
           do {
             minGallop = Math.max(1, minGallop - 1)
             this.#minGallop = minGallop
-            winsA = yield* gallop(this.#order, true, held, work[b], a, lengthA, 0)
+            winsA = yield* gallop(this.#compare, true, held, work[b], a, lengthA, 0)
             if (winsA > 0) {
               for (let k = 0; k < winsA; k++) work[to++] = held[a++]
               lengthA -= winsA
@@ -231,7 +233,7 @@ class TimSort {
             }
             work[to++] = work[b++]
             if (--lengthB === 0) break done
-            winsB = yield* gallop(this.#order, false, work, held[a], b, lengthB, 0)
+            winsB = yield* gallop(this.#compare, false, work, held[a], b, lengthB, 0)
             if (winsB > 0) {
               for (let k = 0; k < winsB; k++) work[to++] = work[b++]
               lengthB -= winsB
@@ -255,8 +257,7 @@ class TimSort {
   /** Merges from the right; B is the shorter. */
   *#mergeHigh(countA: number, baseA: number, countB: number, baseB: number): Suspending<void> {
     const work = this.#work
-    const plain = this.#plain
-    const resumable = this.#resumable
+    const compare = this.#compare
     let lengthA = countA
     let lengthB = countB
     const held = part(work, baseB, baseB + lengthB)
@@ -273,9 +274,9 @@ class TimSort {
           let winsA = 0
           let winsB = 0
           for (;;) {
-            const order = comparisonResult(
-              resumable === undefined ? plain(held[b], work[a]) : yield* resumable(held[b], work[a]),
-            )
+            let answer = compare(held[b], work[a])
+            if (frames.u !== 0) answer = yield* rest()
+            const order = comparisonResult(answer)
             if (order < 0) {
               work[to--] = work[a--]
               winsA++
@@ -294,7 +295,7 @@ class TimSort {
           do {
             minGallop = Math.max(1, minGallop - 1)
             this.#minGallop = minGallop
-            let place = yield* gallop(this.#order, true, work, held[b], baseA, lengthA, lengthA - 1)
+            let place = yield* gallop(this.#compare, true, work, held[b], baseA, lengthA, lengthA - 1)
             winsA = lengthA - place
             if (winsA > 0) {
               for (let k = 0; k < winsA; k++) work[to--] = work[a--]
@@ -303,7 +304,7 @@ class TimSort {
             }
             work[to--] = held[b--]
             if (--lengthB === 1) break copyA
-            place = yield* gallop(this.#order, false, held, work[a], 0, lengthB, lengthB - 1)
+            place = yield* gallop(this.#compare, false, held, work[a], 0, lengthB, lengthB - 1)
             winsB = lengthB - place
             if (winsB > 0) {
               for (let k = 0; k < winsB; k++) work[to--] = held[b--]
