@@ -21,7 +21,7 @@ import { Kernel as SmallKernel } from './kernel.ts'
 
 /** The steps of move.ts that a broken variant replaces. */
 export interface MoveSteps {
-  readonly release: (s: Scheduler, task: number) => void
+  readonly release: (s: Scheduler, task: number) => boolean
   readonly take: (s: Scheduler, task: number) => void
   readonly send: (s: Scheduler, target: number) => void
 }
@@ -44,11 +44,11 @@ export class TaskState {
   }
 
   /** (A) to (C), on CPU 0. */
-  pack(): void {
+  pack(): boolean {
     const { kernel, task, heaps } = this
     Atomics.store(kernel.i32, this.state, 1) // (A)
     heaps[0] = false
-    this.steps.release(kernel.cpus[0], task)
+    return this.steps.release(kernel.cpus[0], task)
   }
 
   /** (A) to (E), for a task that runs. */
@@ -164,8 +164,7 @@ export function packAsleepAgainst(
       always: kernel.always(task),
       threads: {
         'CPU 0': () => {
-          state.pack()
-          pushAway(s0, kernel.i32[task + TaskRecord.entity], -1)
+          if (state.pack()) pushAway(s0, kernel.i32[task + TaskRecord.entity], -1)
         },
         ...(beside && {
           'CPU 1': () => {

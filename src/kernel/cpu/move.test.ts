@@ -147,6 +147,31 @@ test('a sleeping task is packed, sleeps on, and continues on its new CPU', async
 })
 
 describe('CPUs that die', () => {
+  test('worker threads that are terminated while tasks move leave one outcome for each task', async () => {
+    const { kernel, work } = await booted({ cpus: 3, slice: 1, watchdog: false })
+    const { machine, view } = kernel.internals
+    const before = usage(kernel)
+    const sum = plainSpin(4000)
+    const tasks = Array.from({ length: 12 }, () => kernel.spawn(work.spin, [4000, words()]))
+    const outcomes = tasks.map(task =>
+      task.join().then(
+        value => (value === sum ? 'returned' : 'wrong'),
+        (error: Error) => error.name,
+      ),
+    )
+    const random = new SeededRandom(11)
+    for (let turn = 0; turn < 60 && kernel.active > 0; turn++) {
+      for (let i = 0; i < 4; i++) tasks[random.below(12)].setAffinity([random.below(3)])
+      const cpu = random.below(3)
+      if (turn % 20 === 10 && view.s.isActive(cpu)) await machine.terminate(cpu)
+      await new Promise(resolve => setTimeout(resolve, 1))
+    }
+    for (const task of tasks) task.setAffinity([0, 1, 2])
+    for (const name of await Promise.all(outcomes)) expect(['returned', 'CpuLostError']).toContain(name)
+    await until(() => [0, 1, 2].every(cpu => view.s.isActive(cpu)))
+    expect(usage(kernel)).toEqual(before)
+  })
+
   test('a task that is packed when its CPU dies goes on; one that runs there is lost', async () => {
     const { kernel, work } = await booted({ machine: 'simulated', seed: 3, cpus: 2 })
     const { machine, view } = kernel.internals

@@ -25,6 +25,8 @@ export const STAYS = -2
  */
 export class TaskMover {
   private readonly on: KernelCpu
+  /** Whether the task that was packed last was queued here then. */
+  private isQueued = false
 
   constructor(on: KernelCpu) {
     this.on = on
@@ -67,7 +69,7 @@ export class TaskMover {
       const se = s.i32[run.task + TaskRecord.entity]
       if (isCurrent(s, se) || !this.pack(run, false)) continue
       this.on.forget(run)
-      pushAway(s, se, -1)
+      if (this.isQueued) pushAway(s, se, -1)
     }
   }
 
@@ -111,7 +113,7 @@ export class TaskMover {
     if (i32[s.recording] !== 0) recordMove(s, run.task, i32[run.job + Job.imageBytes])
     codec.put(run.job + Job.image, word) // (A)
     Atomics.add(i32, s.queue + RunQueue.sends, 1)
-    releasePacked(s, run.task)
+    this.isQueued = releasePacked(s, run.task)
     // By compare-exchange: another CPU may have begun it already.
     Atomics.compareExchange(i32, run.job + Job.cpu, s.cpu + 1, 0)
     return true

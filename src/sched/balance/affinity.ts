@@ -64,8 +64,9 @@ export function bindTask(s: Scheduler, task: number): void {
 /**
  * The opposite: no heap holds the task's coroutine any more, and it may run where the program allows. Called
  * by the CPU that it is bound to, or by the thread that recovers that CPU. The caller holds the pi lock.
+ * Returns whether the task is queued.
  */
-export function unbindTask(s: Scheduler, task: number): void {
+export function unbindTask(s: Scheduler, task: number): boolean {
   const { i32, thread } = s
   const se = i32[task + TaskRecord.entity]
   const queue = lockTaskQueue(s, se)
@@ -78,7 +79,9 @@ export function unbindTask(s: Scheduler, task: number): void {
     Atomics.sub(i32, queue + RunQueue.bound, 1)
     writeMask(s, queue, se, low, high)
   }
+  const isQueued = Atomics.load(i32, se + Entity.onRq) === 1
   release(thread, queue + RunQueue.lock)
+  return isQueued
 }
 
 /** The mask has a CPU in it at every step. */

@@ -18,11 +18,12 @@ import { switchToIdle, SWITCH_PREEMPTED } from '../core/switch.ts'
 const OPTIONS = { races: false, shrink: 20 }
 const DEATH = { crashes: MORTAL_CPU, steps: 50_000, races: false, shrink: 20 }
 
-function unbind(s: Scheduler, task: number): void {
+function unbind(s: Scheduler, task: number): boolean {
   const se = s.i32[task + TaskRecord.entity]
   acquire(s.thread, se + Entity.piLock)
-  unbindTask(s, task)
+  const isQueued = unbindTask(s, task)
   release(s.thread, se + Entity.piLock)
+  return isQueued
 }
 
 describe('each step of a move is needed', () => {
@@ -30,8 +31,9 @@ describe('each step of a move is needed', () => {
     const moves: MoveSteps = {
       ...steps,
       release(s, task) {
-        unbind(s, task) // (C) before (B)
+        const isQueued = unbind(s, task) // (C) before (B)
         Atomics.store(s.i32, task + TaskRecord.packed, 1)
+        return isQueued
       },
     }
     const bounded = { ...OPTIONS, explorer: 'preemption-bounded', preemptions: 1 } as const

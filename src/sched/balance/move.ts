@@ -86,18 +86,20 @@ export function shouldMove(s: Scheduler, task: number): boolean {
 
 /**
  * (B), (C) The state of the task, which this CPU has stopped, is in the arena: the heap forgets it from here
- * on. Called by its CPU, with no lock held.
+ * on. Called by its CPU, with no lock held. Returns whether the task is queued, here: then `pushAway`
+ * follows.
  */
-export function releasePacked(s: Scheduler, task: number): void {
+export function releasePacked(s: Scheduler, task: number): boolean {
   const { i32, thread } = s
   const se = i32[task + TaskRecord.entity]
-  assert((i32[se + Entity.policy] & POLICY_BOUND) !== 0, 'only a started task is packed')
-  assert(i32[se + Entity.cpu] === s.cpu, 'a task is packed by the CPU that it is bound to')
   Atomics.store(i32, task + TaskRecord.moveAsked, 0)
   Atomics.store(i32, task + TaskRecord.packed, 1) // (B)
   acquire(thread, se + Entity.piLock)
-  unbindTask(s, task) // (C)
+  assert((i32[se + Entity.policy] & POLICY_BOUND) !== 0, 'only a started task is packed')
+  assert(Atomics.load(i32, se + Entity.cpu) === s.cpu, 'a task is packed by the CPU that it is bound to')
+  const isQueued = unbindTask(s, task) // (C)
   release(thread, se + Entity.piLock)
+  return isQueued
 }
 
 /** (G), (H) This CPU runs the packed task, and has read its state. Afterwards the state can be freed. */
@@ -136,6 +138,8 @@ export function pushAway(s: Scheduler, se: number, target: number): void {
 }
 
 function mayLeave(s: Scheduler, se: number): boolean {
+  // `cpu` first: on the queue of another CPU, only that CPU's lock guards onRq.
+  if (Atomics.load(s.i32, se + Entity.cpu) !== s.cpu) return false
   return isQueuedOn(s, se, s.cpu) && (s.i32[se + Entity.policy] & POLICY_BOUND) === 0
 }
 
