@@ -23,10 +23,11 @@ export interface Row {
 
 /**
  * `most`: the ratio is a cost, ours over the baseline's. `least`: the ratio is how many times better ours is.
+ * `valueMost` beside it limits the value too.
  */
 export type Target =
   | { readonly most: number }
-  | { readonly least: number }
+  | { readonly least: number; readonly valueMost?: number }
   | { readonly valueMost: number }
   | { readonly valueLeast: number }
 
@@ -143,7 +144,7 @@ export function meets(row: Row): boolean | undefined {
   const { target, value, ratio = Number.NaN } = row
   if (target === undefined) return undefined
   if ('most' in target) return ratio <= target.most
-  if ('least' in target) return ratio >= target.least
+  if ('least' in target) return ratio >= target.least && value <= (target.valueMost ?? Infinity)
   if ('valueMost' in target) return value <= target.valueMost
   return value >= target.valueLeast
 }

@@ -52,7 +52,10 @@ function table(rows: readonly Row[]): string {
 export function goal({ target }: Row): string {
   if (target === undefined) return ''
   if ('most' in target) return `at most ${target.most}×`
-  if ('least' in target) return `at least ${target.least}×`
+  if ('least' in target) {
+    const { least, valueMost } = target
+    return `at least ${least}×${valueMost === undefined ? '' : `, value at most ${valueMost}`}`
+  }
   if ('valueMost' in target) return `at most ${target.valueMost}`
   return `at least ${target.valueLeast}`
 }
