@@ -77,6 +77,11 @@ export class Mutex implements ObjectWords, WatchedLock {
   readonly queue: ParkingQueue
   /** @internal */
   readonly core: LockCore
+  /**
+   * The core of a mutex that parks and is not recursive; null for any other. Its fast path is here, without a
+   * call through the interface: the engine inlines it into the caller, whatever other mutexes a program has.
+   */
+  private readonly parking: ParkingLock | null
   private readonly token: UnlockToken
   private readonly finished: Finished<UnlockToken>
   private readonly reentrant: boolean
@@ -101,7 +106,9 @@ export class Mutex implements ObjectWords, WatchedLock {
     this.name = name
     this.reentrant = type === 'recursive'
     this.queue = new ParkingQueue(this)
-    if (parks) this.core = new ParkingLock(this, this.queue)
+    const parking = parks ? new ParkingLock(this, this.queue) : null
+    this.parking = this.reentrant ? null : parking
+    if (parking !== null) this.core = parking
     else if (protocol === 'handoff') this.core = new HandoffLock(this, protocol, robust)
     else this.core = new FutexLock(this, protocol, robust)
     this.token = new UnlockToken(this, null, true)
@@ -127,6 +134,12 @@ export class Mutex implements ObjectWords, WatchedLock {
 
   /** In a task: waits until it has the lock. */
   lock(options?: WaitOptions): Blocking<UnlockToken> {
+    if (options === undefined && facesOpen() && this.lockFast())
+      return this.finished as unknown as Blocking<UnlockToken>
+    return this.lockChecked(options)
+  }
+
+  private lockChecked(options: WaitOptions | undefined): Blocking<UnlockToken> {
     if (!facesOpen()) refuseOutsideTask('lock')
     if (options !== undefined) checkWait(options)
     if (!this.core.tryLockHere()) {
@@ -140,6 +153,11 @@ export class Mutex implements ObjectWords, WatchedLock {
 
   /** On a thread: blocks it until it has the lock. */
   lockSync(options?: WaitOptions): UnlockToken {
+    if (options === undefined && here.runner === null && this.lockFast()) return this.token
+    return this.lockSyncChecked(options)
+  }
+
+  private lockSyncChecked(options: WaitOptions | undefined): UnlockToken {
     if (here.runner !== null) refuseInTask('lock')
     if (options !== undefined) checkWait(options)
     if (!this.core.tryLockHere()) {
@@ -194,6 +212,10 @@ export class Mutex implements ObjectWords, WatchedLock {
 
   /** Only the holder may unlock. In async code prefer the token's `unlock`. */
   unlock(): void {
+    if (!this.unlockFast()) this.unlockChecked()
+  }
+
+  private unlockChecked(): void {
     if (observer !== null) observer.released(this, currentTid())
     if (this.reentrant || !this.core.unlockHere()) this.unlockAs(currentOwner())
   }
@@ -225,6 +247,23 @@ export class Mutex implements ObjectWords, WatchedLock {
     this.core.dispose()
   }
 
+  /** The caller takes it from [1] (parkinglock.ts). False: on the slow path it may still get it. */
+  private lockFast(): boolean {
+    const { tid } = here
+    if (this.parking === null || tid === 0 || observer !== null) return false
+    return Atomics.compareExchange(this.i32, this.at, 0, tid) === 0
+  }
+
+  /** The caller, which holds it, unlocks it from [2]. False: use the slow path. */
+  private unlockFast(): boolean {
+    const { tid } = here
+    const { parking } = this
+    if (parking === null || tid === 0 || observer !== null) return false
+    if (Atomics.compareExchange(this.i32, this.at, tid, 0) !== tid) return false
+    parking.heldSince = 0
+    return true
+  }
+
   /** The holder locks it once more. False: the caller has to wait. */
   private lockAgain({ tid }: LockOwner): boolean {
     if (this.type === 'normal' || this.core.holder() !== tid) return false
@@ -240,6 +279,10 @@ export class Mutex implements ObjectWords, WatchedLock {
 
   /** @internal False: the caller does not hold it. */
   unlockIfHeld(): boolean {
+    return this.unlockFast() || this.unlockIfHeldChecked()
+  }
+
+  private unlockIfHeldChecked(): boolean {
     if (!this.reentrant && observer === null) return this.core.unlockHere()
     const isHeld = this.isHeldBy(currentTid())
     if (isHeld) this.unlock()
