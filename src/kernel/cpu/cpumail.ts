@@ -49,6 +49,11 @@ export class CpuMail {
     cpu.onMail = message => this.receive(message as ToCpu)
   }
 
+  /** Whether a message moves the buffers that it transfers: not on a simulated machine, which has one heap. */
+  get movesBuffers(): boolean {
+    return !this.cpu.stepwise
+  }
+
   send(message: ToBooter, transfer: readonly object[] = []): void {
     this.cpu.post(message, transfer)
   }

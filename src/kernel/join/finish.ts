@@ -15,7 +15,7 @@ import {
   OUTCOME_RETURNED,
   OUTCOME_THREW,
 } from '../spawn/job.ts'
-import { TransferredResult, onlyBuffers } from './transferred.ts'
+import { movesByMessage, onlyBuffers, TransferredResult } from './transferred.ts'
 import { publishOutcome } from './outcome.ts'
 import type { CpuTask } from '../cpu/cputask.ts'
 import type { KernelView } from '../boot/view.ts'
@@ -104,13 +104,18 @@ function storeResult(view: KernelView, job: number, ending: Ending, mail: CpuMai
 function resultWord(view: KernelView, job: number, value: unknown, mail: CpuMail): number {
   const { codec, i32 } = view
   if (!(value instanceof TransferredResult)) return codec.encode(value, 'result')
-  if (onlyBuffers(value.transfer)) return codec.encode(value.value, 'result', value.transfer)
-  if ((i32[job + Job.control] & JOB_BOOTER) === 0) {
+  const { transfer } = value
+  const isForBooter = (i32[job + Job.control] & JOB_BOOTER) !== 0
+  // A message moves a buffer to a known thread, and the booting thread is one.
+  const isArenas =
+    onlyBuffers(transfer) && !(isForBooter && mail.movesBuffers && movesByMessage(value.value, transfer))
+  if (isArenas) return codec.encode(value.value, 'result', transfer)
+  if (!isForBooter) {
     throw new TypeError(
       'move(value, transfer): another task spawned this one, and only ArrayBuffers can be moved to it; list only ArrayBuffers',
     )
   }
-  mail.send({ kind: 'result', task: i32[job + Job.number], value: value.value }, value.transfer)
+  mail.send({ kind: 'result', task: i32[job + Job.number], value: value.value }, transfer)
   Atomics.or(i32, job + Job.control, JOB_RESULT_MAILED)
   return 0
 }

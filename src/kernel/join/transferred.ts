@@ -28,3 +28,34 @@ export function move<T>(value: T, transfer: readonly object[]): T {
 export function onlyBuffers(transfer: readonly object[]): transfer is readonly ArrayBuffer[] {
   return transfer.every(isArrayBuffer)
 }
+
+/** Below this many bytes two copies through the arena cost less than a message. */
+const MOVE_BYTES_LEAST = 256 * 1024
+const PARTS_MOST = 64
+
+/**
+ * Whether a message carries a result as the arena would, and moves its buffers without a copy. Its parts are
+ * the transferred buffers, views of them and primitive values: alone, or in one plain object or list.
+ */
+export function movesByMessage(value: unknown, transfer: readonly ArrayBuffer[]): boolean {
+  if (transfer.reduce((sum, { byteLength }) => sum + byteLength, 0) < MOVE_BYTES_LEAST) return false
+  const isPart = (part: unknown): boolean =>
+    part === null ||
+    (typeof part !== 'object' && typeof part !== 'function' && typeof part !== 'symbol') ||
+    transfer.includes((ArrayBuffer.isView(part) ? part.buffer : part) as ArrayBuffer)
+  if (isPart(value)) return true
+  if (typeof value !== 'object' || value === null) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype !== Object.prototype && prototype !== Array.prototype) return false
+  const parts = Object.getOwnPropertyDescriptors(value)
+  const keys = Reflect.ownKeys(parts)
+  const isList = prototype === Array.prototype
+  return (
+    keys.length <= PARTS_MOST &&
+    keys.every(key => {
+      const part = (parts as Record<PropertyKey, PropertyDescriptor>)[key]!
+      if (isList && key === 'length') return true
+      return typeof key === 'string' && part.enumerable === true && 'value' in part && isPart(part.value)
+    })
+  )
+}

@@ -256,6 +256,31 @@ describe('messages and transferred objects:', () => {
     expect(await one.kernel.spawn(one.work.left)).toBe(0)
   })
 
+  test('a large result moves without the arena, which has no room for it; its views stay views of one buffer', async () => {
+    const bytes = 4 * 1024 * 1024
+    const one = await booted({ cpus: 1, heap: 1024 * 1024 })
+    const { pixels, ends, note } = await one.kernel.spawn(one.work.givesViews, [bytes])
+    expect([pixels.length, pixels[0], pixels[bytes - 1], ends.getUint8(0), note]).toEqual([
+      bytes,
+      7,
+      9,
+      9,
+      'both',
+    ])
+    expect(ends.buffer).toBe(pixels.buffer)
+    expect(await one.kernel.spawn(one.work.left)).toBe(0)
+  })
+
+  test('a large result with a part that a message would change goes through the arena', async () => {
+    const one = await booted({ cpus: 1 })
+    const { pixels, error } = await one.kernel.spawn(one.work.givesViews, [1024 * 1024, 'too far'])
+    expect([pixels[0], error]).toEqual([7, new RangeError('too far')])
+    expect(await one.kernel.spawn(one.work.left)).toBe(0)
+    const small = await booted({ cpus: 1, heap: 1024 * 1024 })
+    const failure = await failureOf(small.kernel.spawn(small.work.givesViews, [4 * 1024 * 1024, 'too far']))
+    expect(failure).toMatchObject({ name: 'ArenaFullError' })
+  })
+
   test('a task whose ports were lost with its CPU ends with an error that says so', async () => {
     const one = await booted({ cpus: 1 })
     const word = words(1)
