@@ -141,7 +141,7 @@ function namedByUrl(module: string, text: string): string[] {
 /** A reference of heddle's own code to one of its files or folders. */
 export const ownUrl: RegExp = /\bnew URL\('(\.[^']*)', import\.meta\.url\)/g
 
-/** 0 for a module that only loads modules of src, 1 if it or a module that it loads needs Node, 2 a package. */
+/** 0: a module that loads modules of src alone. 1: it, or a module that it loads, needs Node. 2: a package. */
 function levelsOf(
   texts: ReadonlyMap<string, string>,
   loads: ReadonlyMap<string, readonly string[]>,

@@ -1,5 +1,5 @@
-// Runs beside an installed heddle (packed.ts): how long a program takes to import it, boot a kernel and import
-// a module on its CPUs, and the same number of bare workers.
+// Runs beside an installed heddle (packed.ts): how long a program takes to import it, boot a kernel and
+// import a module on its CPUs, and the same number of bare workers.
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 

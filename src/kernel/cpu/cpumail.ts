@@ -49,7 +49,7 @@ export class CpuMail {
     cpu.onMail = message => this.receive(message as ToCpu)
   }
 
-  /** Whether a message moves the buffers that it transfers: not on a simulated machine, which has one heap. */
+  /** Whether a message moves the buffers that it transfers. A simulated machine has one heap: it does not. */
   get movesBuffers(): boolean {
     return !this.cpu.stepwise
   }
