@@ -52,6 +52,15 @@ const expected: Readonly<Record<string, { args?: string[]; lines: RegExp[] }>> =
   pipeline: {
     lines: [/^5000 lines through 3 parsers$/, /^ {2}apples {3}6225\.00$/, /^ {2}dates {4}6237\.50$/],
   },
+  survivor: {
+    lines: [
+      /^a checkpoint is written: \d+ bytes; CPU \d is killed, and the task with it$/,
+      /^the task goes on, on CPU \d$/,
+      /^the process was killed; \d+ bytes are left of it$/,
+      /^another process goes on with these bytes$/,
+      /^2169631|^\d+ has the longest sequence: \d+ numbers$/,
+    ],
+  },
   'shared-cache': { lines: [/^16000 look-ups by 8 tasks: 15700 hits, 300 computed, 0 wrong$/] },
 }
 

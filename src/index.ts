@@ -29,10 +29,13 @@ export {
   KernelFaultError,
   RecoveryError,
   SpawnQueueFullError,
+  TaskEndedError,
   TaskKilledError,
+  TaskSuspendedError,
   ThreadLeftError,
 } from './kernel/join/errors.ts'
 export { Kernel } from './kernel/boot/kernel.ts'
+export type { Migration, ResumeOptions } from './kernel/boot/resume.ts'
 export type { MapOptions, MapProgress, TaskMap } from './kernel/spawn/map.ts'
 export type { ModuleView, ResultOf, Spawnable } from './kernel/spawn/modules.ts'
 export type {
@@ -43,6 +46,8 @@ export type {
   TaskPriority,
 } from './kernel/boot/options.ts'
 export { registerTravelling } from './payload/travelling.ts'
+export { CodeChangedError, ModuleMissingError } from './coroutine/core/movable.ts'
+export { ImageError } from './payload/imagekinds.ts'
 export { UntravelableError } from './payload/untravelable.ts'
 export { type SleepMutex, sleepOn, type SleepOnOptions, wakeupOn } from './kernel/cpu/sleepchannel.ts'
 export { TaskScope } from './kernel/scope/scope.ts'

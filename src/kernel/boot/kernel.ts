@@ -22,7 +22,16 @@ import { KernelClosedError, SpawnQueueFullError } from '../join/errors.ts'
 import { LOAD_MODULE } from '../spawn/functions.ts'
 import { runBootHooks } from './hooks.ts'
 import { KernelMonitor } from './monitor.ts'
-import { JOB_ARGS_MAILED, JOB_BOOTER, JOB_DETACHED, Job, JOB_PINNED, JOB_RESTARTABLE } from '../spawn/job.ts'
+import {
+  JOB_ARGS_MAILED,
+  JOB_BOOTER,
+  JOB_DETACHED,
+  JOB_IMAGE_BYTES,
+  Job,
+  JOB_PINNED,
+  JOB_RESTARTABLE,
+  LOCAL_FUNCTION,
+} from '../spawn/job.ts'
 import { type KernelEvents } from './kernelevents.ts'
 import { BOOTING_THREAD } from './layout.ts'
 import { BooterMail, type MailedArgs, type ToBooter } from '../cpu/mail.ts'
@@ -54,6 +63,7 @@ import { withRunDefaults } from './rundefaults.ts'
 import { SimulatedDriver } from './simulateddriver.ts'
 import { TaskScope } from '../scope/scope.ts'
 import { type JobSpec, noOptions, spawnJob, taskOptions } from '../spawn/spawn.ts'
+import { insteadOf, readResumed, type ResumedTask, type ResumeOptions } from './resume.ts'
 import { KernelSummary } from './summary.ts'
 import { Task } from '../join/task.ts'
 import { CloseDeadline } from './closedeadline.ts'
@@ -289,6 +299,48 @@ export class Kernel {
   }
 
   /**
+   * Goes on with a task that `suspendToBytes` has taken out of a kernel: this one, or one of another process
+   * or machine that has the same code. The CPUs import the task's modules from where they were; import them
+   * first by `kernel.import` if they are elsewhere now.
+   */
+  resume<T = unknown>(image: Uint8Array, options: ResumeOptions<T> = {}): Task<T> {
+    this.throwIfClosed('resume')
+    const resumed = readResumed(image, options, this.cpus)
+    const task = this.launchResumed(resumed) as Task<T>
+    const { onCodeChanged } = options
+    if (onCodeChanged !== undefined) task.instead = insteadOf(this, resumed, image, onCodeChanged)
+    return task
+  }
+
+  private launchResumed({ image, name, options }: ResumedTask): Task<unknown> {
+    const { view } = this.booted
+    const word = view.codec.encode(image, 'image')
+    let job: number
+    try {
+      job = spawnJob(view, {
+        fn: LOCAL_FUNCTION,
+        name,
+        args: 0,
+        image: word,
+        context: 0,
+        control: JOB_BOOTER | JOB_IMAGE_BYTES,
+        owner: BOOTING_THREAD,
+        spawner: 0,
+        task: { ...taskOptions(view, options, name), name },
+        checkpoint: options.checkpoint,
+      })
+    } catch (error) {
+      view.codec.free(word)
+      throw error
+    }
+    const task = new Task<unknown>(view, job, name, options, null)
+    this.collector.add(task)
+    if (this.cpuSet.isElastic) this.cpuSet.demand()
+    this.driver?.kick()
+    return task
+  }
+
+  /**
    * Runs a function over many items, as tasks:
    * `for await (const result of kernel.map(work.fn, items, { concurrency: 8 }))`. Items are taken only as
    * fast as results are.
@@ -439,7 +491,7 @@ export class Kernel {
     const { view } = this.booted
     const { name, detached, restartable, transfer } = options
     if (options !== noOptions) checkSpawnOptions(options, this.cpus)
-    if (options.movable === true && reference.immovable !== null)
+    if ((options.movable === true || options.checkpoint !== undefined) && reference.immovable !== null)
       throw immovableError(reference.name, reference.immovable)
     let control = JOB_BOOTER | (detached ? JOB_DETACHED : 0) | (restartable ? JOB_RESTARTABLE : 0)
     if (options.movable === false) control |= JOB_PINNED
@@ -472,6 +524,7 @@ export class Kernel {
         owner: BOOTING_THREAD,
         spawner: 0,
         task: taskOptions(view, options, name ?? reference.name),
+        checkpoint: options.checkpoint,
       }
       job = spawnJob(view, spec, undefined, !waits)
     } catch (error) {

@@ -165,6 +165,11 @@ export interface SpawnOptions {
    */
   readonly movable?: boolean
   /**
+   * Milliseconds between two checkpoints of a movable task: if its CPU dies, it goes on from the last one.
+   * All that it did since happens again.
+   */
+  readonly checkpoint?: number
+  /**
    * ArrayBuffers among the arguments that are moved instead of copied. On the booting thread also ports and
    * other objects that `postMessage` transfers: the CPU of such a task is chosen when it is spawned.
    */
@@ -225,12 +230,24 @@ export const spawnOptions: Known<SpawnOptions> = {
   detached: true,
   restartable: true,
   movable: true,
+  checkpoint: true,
   transfer: true,
 }
 
 function checkSlice(slice: unknown): void {
   if (typeof slice !== 'number' || !(slice > 0) || slice > 10_000) {
     throw new RangeError(`slice: ${show(slice)} is not a slice; give milliseconds above 0, as in 10`)
+  }
+}
+
+function checkCheckpoint({ checkpoint, movable }: SpawnOptions): void {
+  if (typeof checkpoint !== 'number' || !(checkpoint >= 1) || checkpoint > 0x7fff_ffff) {
+    throw new RangeError(`checkpoint: ${show(checkpoint)} is not an interval; give milliseconds from 1 on`)
+  }
+  if (movable === false) {
+    throw new TypeError(
+      'checkpoint: a task with `movable: false` has no checkpoints; leave out one of the two options',
+    )
   }
 }
 
@@ -256,6 +273,7 @@ export function checkSpawnOptions(options: SpawnOptions, cpus: number): void {
   checkBoolean('detached', detached)
   checkBoolean('restartable', restartable)
   checkBoolean('movable', options.movable)
+  if (options.checkpoint !== undefined) checkCheckpoint(options)
   if (affinity !== undefined) checkAffinity(affinity, cpus)
   if (timeout !== undefined) checkTime('timeout', timeout)
   if (signal !== undefined && typeof signal?.addEventListener !== 'function') {

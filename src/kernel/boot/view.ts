@@ -135,6 +135,11 @@ export class KernelView {
     return this.mapped.word(this.futexes.context, job + Job.outcome)
   }
 
+  /** The word at which the booting thread waits for an answer of the task's CPU (cpu/asking.ts). */
+  answerWord(job: number): FutexWord {
+    return this.mapped.word(this.futexes.context, job + Job.answers)
+  }
+
   /**
    * Calls `act` with the job's task, if it has not ended. During the call the task's record is not reused,
    * although the task may end. False: it has ended.
@@ -161,6 +166,9 @@ export class KernelView {
     if (i32[job + Job.reason] !== 0) codec.drop(job + Job.reason)
     if (i32[job + Job.context] !== 0) codec.drop(job + Job.context)
     if (i32[job + Job.image] !== 0) codec.drop(job + Job.image)
+    if (i32[job + Job.reply] !== 0) codec.drop(job + Job.reply)
+    if (i32[job + Job.checkpoints] !== 0) codec.drop(job + Job.checkpoints)
+    if (i32[job + Job.checkpoints + 1] !== 0) codec.drop(job + Job.checkpoints + 1)
     i32[job + Job.number] = 0
     this.jobs.free(i32, job)
   }

@@ -70,6 +70,8 @@ class TaskExtras {
   /** Enters the context that it inherited. */
   enter: EnterContext | null = null
   children: Set<ChildTask<any>> | null = null
+  /** When its next checkpoint is due, on the machine's clock. */
+  checkpointAt: number = Infinity
   locals: Map<object, unknown> | null = null
   /** Milliseconds that it had run when it moved to this CPU. */
   ranElsewhere = 0

@@ -46,6 +46,7 @@ import { stackOfTask } from './stoppedstack.ts'
 import { Job, LOCAL_FUNCTION, NOT_KILLED } from '../spawn/job.ts'
 import { JobCode } from '../spawn/jobcode.ts'
 import { JobArguments } from './jobarguments.ts'
+import { Checkpointer } from './checkpointer.ts'
 import { STAYS, TaskMover } from './mover.ts'
 import type { TaskImage } from './taskimage.ts'
 import { beginsJob } from './mailwords.ts'
@@ -86,7 +87,8 @@ export class KernelCpu implements Runner {
   readonly code: JobCode
   readonly mail: CpuMail
   private readonly args: JobArguments
-  private readonly mover: TaskMover
+  readonly mover: TaskMover
+  readonly checkpointer: Checkpointer
   /** The CPU task of the running task; null: none runs, or it has needed none so far. */
   run: CpuTask | null = null
   /** The job of the running task; 0: none runs. */
@@ -114,6 +116,7 @@ export class KernelCpu implements Runner {
     this.mail = new CpuMail(cpu, view.codec.published, task => stackOfTask(this, this.runs, task))
     this.args = new JobArguments(view, cpu.id, this.mail, this.code)
     this.mover = new TaskMover(this)
+    this.checkpointer = new Checkpointer(this)
   }
 
   /** Runs a task until it stops. Returns the reason, for cpuLoop. */
@@ -276,10 +279,10 @@ export class KernelCpu implements Runner {
   /** Continues a task that was packed on another CPU. */
   private goOn(task: number, job: number): number {
     const failed = this.run?.extras?.settled?.threw === true
-    const missing = failed ? null : this.mover.missingCode(job)
-    if (missing !== null) return awaitResult(this, this.currentRun(), missing)
     let image: TaskImage
     try {
+      const missing = failed ? null : this.mover.missingCode(job)
+      if (missing !== null) return awaitResult(this, this.currentRun(), missing)
       image = this.mover.read(job)
     } catch (error) {
       this.claim(task, job)

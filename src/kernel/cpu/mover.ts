@@ -11,9 +11,12 @@ import { isCurrent } from '../../sched/core/wakeup.ts'
 import { EXT_MAJOR_PRIORITY } from '../../sched/core/priority.ts'
 import { registerKillImages } from '../join/killimages.ts'
 import { importModule } from '../spawn/functions.ts'
-import { JOB_ASYNC, JOB_MOVABLE, JOB_PINNED, Job } from '../spawn/job.ts'
+import { JOB_ASYNC, JOB_IMAGE_BYTES, JOB_MOVABLE, JOB_PINNED, Job } from '../spawn/job.ts'
 import { type CpuTask, extrasOf, RUN_MOVABLE } from './cputask.ts'
 import type { KernelCpu } from './kernelcpu.ts'
+import { GOES_ON } from './checkpointer.ts'
+import { lastCheckpoint } from './checkpoint.ts'
+import { imageFromBytes, modulesOfBytes } from '../../payload/imagebytes.ts'
 import { imageOf, obstacleTo, restoreTask, type TaskImage } from './taskimage.ts'
 
 /** `atStop`: the task goes on here. Different from every reason of `resume`. */
@@ -40,6 +43,7 @@ export class TaskMover {
     if ((Atomics.load(i32, run.job + Job.control) & JOB_PINNED) !== 0) return
     Atomics.or(i32, run.job + Job.control, JOB_MOVABLE)
     run.flags |= RUN_MOVABLE
+    this.on.checkpointer.started(run)
   }
 
   /**
@@ -49,6 +53,8 @@ export class TaskMover {
   atStop(run: CpuTask, balances: boolean): number {
     const { s } = this.on
     const { i32 } = s
+    const why = this.on.checkpointer.atStop(run)
+    if (why !== GOES_ON) return why
     if (Atomics.load(i32, run.task + TaskRecord.moveAsked) !== 0) {
       if (shouldMove(s, run.task)) return this.leave(run, -1)
       Atomics.store(i32, run.task + TaskRecord.moveAsked, 0)
@@ -64,9 +70,11 @@ export class TaskMover {
   private packAsked(): void {
     const { s } = this.on
     for (const run of this.on.startedTasks()) {
-      if ((run.flags & RUN_MOVABLE) === 0 || !shouldMove(s, run.task)) continue
-      Atomics.store(s.i32, run.task + TaskRecord.moveAsked, 1)
+      if ((run.flags & RUN_MOVABLE) === 0) continue
       const se = s.i32[run.task + TaskRecord.entity]
+      this.on.checkpointer.atInterrupt(run, !isCurrent(s, se))
+      if (!shouldMove(s, run.task)) continue
+      Atomics.store(s.i32, run.task + TaskRecord.moveAsked, 1)
       if (isCurrent(s, se) || !this.pack(run, false)) continue
       this.on.forget(run)
       if (this.isQueued) pushAway(s, se, -1)
@@ -120,10 +128,18 @@ export class TaskMover {
   }
 
   private refuse(run: CpuTask, obstacle: string): false {
-    const { view, cpu, s } = this.on
-    if (Atomics.load(view.i32, run.task + TaskRecord.moveAsked) !== 0) s.moveAt = s.readClock() + s.slice
-    view.obstacles.write(cpu.id, view.jobs.indexOf(run.job), view.i32[run.job + Job.number], obstacle)
+    const { view, s } = this.on
+    if (Atomics.load(view.i32, run.task + TaskRecord.moveAsked) !== 0) {
+      s.moveAt = Math.min(s.moveAt, s.readClock() + s.slice)
+    }
+    this.writeObstacle(run, obstacle)
     return false
+  }
+
+  /** For `task.status`, and for the booting thread that asked for the state. */
+  writeObstacle(run: CpuTask, obstacle: string): void {
+    const { view, cpu } = this.on
+    view.obstacles.write(cpu.id, view.jobs.indexOf(run.job), view.i32[run.job + Job.number], obstacle)
   }
 
   /** Milliseconds that the task has run since it came to this CPU. */
@@ -137,16 +153,32 @@ export class TaskMover {
   /** A promise of the code that the packed task needs and this CPU has not loaded; null: it has all. */
   missingCode(job: number): Promise<unknown> | null {
     const { view, code } = this.on
-    const word = view.i32[job + Job.image]
-    const missing = view.codec.modulesOfImage(word).filter(({ key }) => !isMovableModule(key))
-    if (missing.length === 0) return view.codec.missing(word)
+    const bytes = this.bytesOf(job)
+    const word = this.wordOf(job)
+    const modules = bytes === null ? view.codec.modulesOfImage(word) : modulesOfBytes(bytes)
+    const missing = modules.filter(({ key }) => !isMovableModule(key))
+    if (missing.length === 0) return bytes === null ? view.codec.missing(word) : null
     return Promise.all(missing.map(({ url }) => importModule(url, code.source)))
   }
 
   /** (F) Reads the state of a packed task. Throws if its code has changed. */
   read(job: number): TaskImage {
     const { view } = this.on
-    return view.codec.decodeImage(view.i32[job + Job.image]) as TaskImage
+    const bytes = this.bytesOf(job)
+    return (bytes === null ? view.codec.decodeImage(this.wordOf(job)) : imageFromBytes(bytes)) as TaskImage
+  }
+
+  /** The image of a packed task: its state, or its last checkpoint. */
+  private wordOf(job: number): number {
+    const { i32 } = this.on.view
+    return i32[job + Job.image] || lastCheckpoint(i32, job)
+  }
+
+  /** The image of a task that came from outside of this kernel; null: from inside. */
+  private bytesOf(job: number): Uint8Array | null {
+    const { i32, codec } = this.on.view
+    const isBytes = (Atomics.load(i32, job + Job.control) & JOB_IMAGE_BYTES) !== 0
+    return isBytes && i32[job + Job.image] !== 0 ? (codec.decode(i32[job + Job.image]) as Uint8Array) : null
   }
 
   /** (G) to (I): from here on the task is this CPU's. */
@@ -155,6 +187,8 @@ export class TaskMover {
     restoreTask(run, image)
     takePacked(s, run.task)
     view.codec.drop(run.job + Job.image) // (I)
+    Atomics.and(view.i32, run.job + Job.control, ~JOB_IMAGE_BYTES)
+    this.on.checkpointer.started(run)
     run.flags |= RUN_MOVABLE
     const se = s.i32[run.task + TaskRecord.entity]
     extrasOf(run).ranElsewhere = s.f64[(se + Entity.runTime) >> 1]

@@ -2,7 +2,14 @@ import { assert } from '../../arena/assert.ts'
 import { SpinBudget } from '../../machine/core/spinbudget.ts'
 import { killError } from './cancel.ts'
 import { activeJobs, countEnded } from '../boot/counters.ts'
-import { addOrigin, type CpuLoss, CpuLostError, TaskKilledError, unknownLoss } from './errors.ts'
+import {
+  addOrigin,
+  type CpuLoss,
+  CpuLostError,
+  TaskKilledError,
+  TaskSuspendedError,
+  unknownLoss,
+} from './errors.ts'
 import {
   JOB_BY_ENDER,
   OUTCOME_EVICTED,
@@ -16,6 +23,7 @@ import {
   JOB_POSTED,
   JOB_RESULT_MAILED,
   OUTCOME_RETURNED,
+  OUTCOME_SUSPENDED,
 } from '../spawn/job.ts'
 import { LOAD_MODULE } from '../spawn/functions.ts'
 import type { BooterMail } from '../cpu/mail.ts'
@@ -201,6 +209,8 @@ export class Collector {
       task.deliver(threw, value)
       return
     }
+    if (outcome === OUTCOME_SUSPENDED)
+      task.suspended(view.codec.decode(view.i32[job + Job.result]) as Uint8Array)
     const error = this.failureOf(job, outcome, task.name, task.killReason)
     const wasWanted = this.wasRequested(job, outcome)
     // A closing kernel has too many of them, and the places of their spawns explain nothing.
@@ -236,6 +246,8 @@ export class Collector {
         if (i32[job + Job.killKind] === NOT_KILLED)
           return new TaskKilledError(name, 'evicted', undefined, 'ran on without a safepoint')
         return killError(this.view, job, name, 'evicted', killReason)
+      case OUTCOME_SUSPENDED:
+        return new TaskSuspendedError(name)
       case OUTCOME_LOST: {
         const loss = pointer === 0 ? unknownLoss : (codec.decode(pointer) as CpuLoss)
         return new CpuLostError(name, cpu, loss, this.deaths.get(cpu)?.error)
@@ -270,6 +282,7 @@ export class Collector {
    */
   private wasRequested(job: number, outcome: number): boolean {
     const kind = this.view.i32[job + Job.killKind]
+    if (outcome === OUTCOME_SUSPENDED) return true
     return (
       (outcome === OUTCOME_KILLED || outcome === OUTCOME_EVICTED) &&
       kind !== NOT_KILLED &&

@@ -21,6 +21,30 @@ export class TaskKilledError extends Error {
   }
 }
 
+/** The task ended before its state could be written. */
+export class TaskEndedError extends Error {
+  override readonly name: string = 'TaskEndedError'
+  readonly code: string = 'ERR_HEDDLE_TASK_ENDED'
+  readonly task: string
+
+  constructor(what: string, task: string) {
+    super(`${what}: task ${task} has ended; its result is that of the task itself`)
+    this.task = task
+  }
+}
+
+/** The state of the task left the kernel by `suspendToBytes`: it ends there, not here. */
+export class TaskSuspendedError extends Error {
+  override readonly name: string = 'TaskSuspendedError'
+  readonly code: string = 'ERR_HEDDLE_TASK_SUSPENDED'
+  readonly task: string
+
+  constructor(task: string) {
+    super(`task ${task} was suspended to bytes: kernel.resume(image) goes on with it`)
+    this.task = task
+  }
+}
+
 /** How a task's CPU died, and the state of the task then: the result of a lost job. */
 export interface CpuLoss {
   readonly reason: string

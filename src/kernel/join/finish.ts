@@ -13,6 +13,7 @@ import {
   JOB_POSTED,
   JOB_RESULT_MAILED,
   OUTCOME_RETURNED,
+  OUTCOME_SUSPENDED,
   OUTCOME_THREW,
 } from '../spawn/job.ts'
 import { movesByMessage, onlyBuffers, TransferredResult } from './transferred.ts'
@@ -26,6 +27,8 @@ export interface Ending {
   readonly value: unknown
   /** It was killed before its first line. */
   readonly isKill?: boolean
+  /** Its state leaves the kernel; `value` is the image. */
+  readonly isSuspended?: boolean
 }
 
 /** `exit(value)` throws this through a task, which ends as if it had returned the value. */
@@ -60,6 +63,7 @@ export function finishJob(
   let outcome = OUTCOME_KILLED
   if (!(ending.isKill || (ending.threw && rare?.isKilled && ending.value === rare.killedWith))) {
     outcome = storeResult(view, job, ending, mail)
+    if (ending.isSuspended && outcome === OUTCOME_RETURNED) outcome = OUTCOME_SUSPENDED
   }
   if (rare !== null && rare.children !== null) for (const child of rare.children) child.disown()
   const se = i32[task + TaskRecord.entity]
@@ -86,7 +90,7 @@ function storeResult(view: KernelView, job: number, ending: Ending, mail: CpuMai
     threw = false
     value = value.value
   }
-  if (!threw && (i32[job + Job.control] & JOB_DETACHED) !== 0) return OUTCOME_RETURNED
+  if (!threw && !ending.isSuspended && (i32[job + Job.control] & JOB_DETACHED) !== 0) return OUTCOME_RETURNED
   if (!threw && value === undefined) return OUTCOME_RETURNED
   if (threw) mendStack(value)
   let pointer: number

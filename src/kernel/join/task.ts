@@ -1,8 +1,10 @@
 import { refuseUnknown } from '../../coroutine/core/knownoptions.ts'
 import { checkTime, timeoutError, type WaitOptions, waitOptions } from '../../coroutine/core/blocking.ts'
 import { startAlarm } from '../../machine/timekeeper/alarm.ts'
-import { KILL_ABORTED, KILL_TIMED_OUT } from '../spawn/job.ts'
+import { ask, ASK_BYTES, ASK_CHECKPOINT, ASK_SUSPEND, type AskKind } from '../cpu/asking.ts'
+import { Job, KILL_ABORTED, KILL_TIMED_OUT } from '../spawn/job.ts'
 import type { SpawnOptions } from '../boot/options.ts'
+import { TaskEndedError } from './errors.ts'
 import { type TaskEvent, TaskHandle } from './taskhandle.ts'
 import type { KernelView } from '../boot/view.ts'
 
@@ -23,6 +25,13 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
   private outcome: Outcome | null = null
   /** The reason of a kill on this thread, and the cleanup of the spawn's limits: few tasks have either. */
   private extra: { killReason: unknown; cleanup: (() => void) | null } | null = null
+  /** The requests for its state, one after the other; null: there was none. */
+  private requests: Promise<unknown> | null = null
+  /** Called when it ends while a request is open. */
+  private onEnd: (() => void) | null = null
+  private image: Uint8Array | null = null
+  /** @internal Handles a failure in place of the joiners: the promise of another outcome, or null. */
+  instead: ((error: unknown) => PromiseLike<unknown> | null) | null = null
 
   /** @internal */
   constructor(
@@ -69,6 +78,73 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
     return this.view.booter?.mail.send(this, value, transfer) ?? false
   }
 
+  /**
+   * Writes the state of the task to shared memory, at its next safepoint. If its CPU dies, the task goes on
+   * from there: all that it did since happens again. Resolves when that is written. Rejects if a value cannot
+   * travel, or if the task ends first; it goes on in the first case.
+   */
+  checkpoint(): Promise<void> {
+    return this.request('checkpoint', ASK_CHECKPOINT) as Promise<void>
+  }
+
+  /**
+   * Takes the task out of the kernel, at its next safepoint: its whole state as bytes, for `kernel.resume` of
+   * this kernel, another process or another machine with the same code. A joiner gets a TaskSuspendedError.
+   * Rejects if a value cannot travel, and the task goes on; or if the task ends first.
+   */
+  suspendToBytes(): Promise<Uint8Array> {
+    return this.request('suspendToBytes', ASK_SUSPEND) as Promise<Uint8Array>
+  }
+
+  /**
+   * The state of the task as bytes, at its next safepoint, for `kernel.resume`. The task goes on here: write
+   * the bytes to a disk, and go on from there if this process dies. Rejects as `suspendToBytes` does.
+   */
+  copyToBytes(): Promise<Uint8Array> {
+    return this.request('copyToBytes', ASK_BYTES) as Promise<Uint8Array>
+  }
+
+  /** @internal Its state has left the kernel. */
+  suspended(image: Uint8Array): void {
+    this.image = image
+  }
+
+  private request(what: string, kind: AskKind): Promise<unknown> {
+    const before = this.requests ?? Promise.resolve()
+    const result = before.then(() => this.requestNow(what, kind))
+    this.requests = result.catch(() => undefined)
+    return result
+  }
+
+  private async requestNow(what: string, kind: AskKind): Promise<unknown> {
+    const { view, job } = this
+    if (job === 0) throw new TaskEndedError(what, this.name)
+    const { i32, obstacles, jobs, futexes } = view
+    const isOver = new AbortController()
+    this.onEnd = () => isOver.abort()
+    const asks = ask(view, job, kind)
+    const word = view.answerWord(job)
+    while (this.job !== 0) {
+      const seen = Atomics.load(i32, job + Job.answers)
+      if (seen === asks) {
+        if (kind !== ASK_BYTES) return undefined
+        const word = view.codec.take(job + Job.reply)
+        try {
+          return view.codec.decode(word)
+        } finally {
+          view.codec.free(word)
+        }
+      }
+      if (seen === -asks) {
+        const why = obstacles.read(jobs.indexOf(job), this.id) ?? 'its state cannot travel'
+        throw new TypeError(`${what}: task ${this.name} goes on where it is: ${why}`)
+      }
+      await futexes.waitAsync(word, seen, { signal: isOver.signal }).catch(() => undefined)
+    }
+    if (kind === ASK_SUSPEND && this.image !== null) return this.image
+    throw new TaskEndedError(what, this.name)
+  }
+
   override on(event: 'message', listener: (value: any) => void): () => void
   override on(event: TaskEvent, listener: () => void): () => void
   override on(event: TaskEvent, listener: (value?: any) => void): () => void {
@@ -88,6 +164,16 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
 
   /** @internal Its outcome has arrived. */
   deliver(threw: boolean, value: unknown): void {
+    const other = threw ? (this.instead?.(value) ?? null) : null
+    this.instead = null
+    this.onEnd?.()
+    if (other !== null) {
+      other.then(
+        result => this.deliver(false, result),
+        (error: unknown) => this.deliver(true, error),
+      )
+      return
+    }
     this.state = threw ? REJECTED : RESOLVED
     this.value = value
     if (threw) this.outcome?.reject(value)

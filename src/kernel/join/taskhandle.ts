@@ -21,6 +21,7 @@ import {
   OUTCOME_PENDING,
   priorityOfRank,
   OUTCOME_RETURNED,
+  OUTCOME_SUSPENDED,
 } from '../spawn/job.ts'
 import {
   checkAffinity,
@@ -43,6 +44,7 @@ export type TaskState =
   | 'killed'
   | 'evicted'
   | 'lost'
+  | 'suspended'
 
 export interface TaskStatus {
   readonly id: number
@@ -69,7 +71,9 @@ export interface TaskStatus {
   readonly moves: number
   /** The CPU that it moved from last; null: it has not moved. */
   readonly movedFrom: number | null
-  /** Bytes of its state when it moved last; 0: it has not moved. */
+  /** When its last checkpoint was written, in milliseconds since boot; null: it has none. */
+  readonly checkpoint: number | null
+  /** Bytes of its state when it moved, or at its checkpoint, whichever was last; 0: neither was. */
   readonly stateBytes: number
   /** It should move and has not yet; null: it need not move. */
   readonly moving: { readonly waitsFor: string | null } | null
@@ -282,7 +286,8 @@ export abstract class TaskHandle {
       preemptions,
       moves: figures.moves,
       movedFrom: figures.moves === 0 ? null : figures.movedFrom,
-      stateBytes: figures.moves === 0 ? 0 : figures.imageBytes,
+      checkpoint: figures.checkpointAt === 0 ? null : figures.checkpointAt,
+      stateBytes: figures.imageBytes,
       moving: figures.moving,
     }
   }
@@ -310,6 +315,7 @@ interface JobFigures {
   readonly moves: number
   readonly movedFrom: number
   readonly imageBytes: number
+  readonly checkpointAt: number
   moving: TaskStatus['moving']
   priority: number
   nice: number
@@ -341,6 +347,7 @@ function figuresOf(view: KernelView, job: number): JobFigures {
     moves: i32[job + Job.moves],
     movedFrom: i32[job + Job.movedFrom],
     imageBytes: i32[job + Job.imageBytes],
+    checkpointAt: Atomics.load(i32, job + Job.checkpoint) === 0 ? 0 : f64[(job + Job.checkpointAt) >> 1],
     moving: null,
   }
 }
@@ -354,6 +361,8 @@ export function outcomeName(outcome: number): TaskState {
   switch (outcome) {
     case OUTCOME_RETURNED:
       return 'returned'
+    case OUTCOME_SUSPENDED:
+      return 'suspended'
     case OUTCOME_KILLED:
       return 'killed'
     case OUTCOME_EVICTED:

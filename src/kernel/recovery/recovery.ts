@@ -38,6 +38,7 @@ import {
 } from '../spawn/job.ts'
 import { disownJob, publishOutcome } from '../join/outcome.ts'
 import { respawnJob } from '../spawn/spawn.ts'
+import { lastCheckpoint } from '../cpu/checkpoint.ts'
 import type { KernelView } from '../boot/view.ts'
 
 /**
@@ -54,8 +55,8 @@ import type { KernelView } from '../boot/view.ts'
  *
  *      unpublished, of the dead CPU              it was being spawned. Started: it goes on
  *                                               unjoined. Else: it is dropped
- *      OUTCOME_PENDING, its task is lost         not begun, or JOB_RESTARTABLE: a new task.
- *                                               Else OUTCOME_LOST, or OUTCOME_EVICTED
+ *      OUTCOME_PENDING, its task is lost         not begun, or JOB_RESTARTABLE, or with a checkpoint: a new
+ *                                               task. Else OUTCOME_LOST, or OUTCOME_EVICTED
  *      OUTCOME_PENDING, separated from its task  it was about to get its outcome: the same
  *      OUTCOME_PENDING, its task is elsewhere    the CPU had stored its number and not begun
  *                                               the task: the number is removed
@@ -208,6 +209,9 @@ function visitPayloads(view: KernelView, visit: (at: number) => void): void {
     visit(job + Job.reason)
     visit(job + Job.context)
     visit(job + Job.image)
+    visit(job + Job.reply)
+    visit(job + Job.checkpoints)
+    visit(job + Job.checkpoints + 1)
   }
 }
 
@@ -304,7 +308,8 @@ class JobRecovery implements Recovery {
       i32[job + Job.crashes]++
       this.crashed++
     }
-    const again = !begun || ((control & JOB_RESTARTABLE) !== 0 && i32[job + Job.crashes] < CRASHES_MAX)
+    const survives = (control & JOB_RESTARTABLE) !== 0 || Atomics.load(i32, job + Job.checkpoint) !== 0
+    const again = !begun || (survives && i32[job + Job.crashes] < CRASHES_MAX)
     if (options !== undefined && again && !isKilled && (control & (JOB_LOCAL | JOB_EVICTING)) === 0) {
       if (this.restart(job, control, options)) return
     }
@@ -318,8 +323,9 @@ class JobRecovery implements Recovery {
   /** Creates a new task for the job. False: there is no room. */
   private restart(job: number, control: number, options: TaskOptions): boolean {
     if ((control & JOB_DISOWNED) === 0) Atomics.and(this.view.i32, job + Job.control, ~JOB_ENDED)
+    const packed = this.view.i32[job + Job.starts] !== 0 && lastCheckpoint(this.view.i32, job) !== 0
     try {
-      respawnJob(this.view, job, options)
+      respawnJob(this.view, job, options, packed)
     } catch (error) {
       if (error instanceof ArenaFullError) return false
       throw error

@@ -18,12 +18,13 @@ import { float64, type Layout, record, word, words } from '../../arena/memory/re
  * `outcome` is the join word: it changes once, from OUTCOME_PENDING to one of the others. Joiners wait for
  * that at a futex.
  *
- *   [0] OUTCOME_PENDING   queued, running or asleep      its CPU -> [1] [2] [3]; recovery -> [4] [5]
+ *   [0] OUTCOME_PENDING   queued, running or asleep      its CPU -> [1] [2] [3] [6]; recovery -> [4] [5]
  *   [1] OUTCOME_RETURNED  `result` is the value's payload, or 0 for undefined
  *   [2] OUTCOME_THREW     `result` is the error's payload
  *   [3] OUTCOME_KILLED    the kill was thrown into it, and it ended so; `result` is 0, `reason` is set
  *   [4] OUTCOME_EVICTED   it did not end within the grace period of a kill, and lost its CPU
  *   [5] OUTCOME_LOST      its CPU died; `result` is 0 or the payload of the details
+ *   [6] OUTCOME_SUSPENDED its state left the kernel; `result` is the image (image.ts)
  *
  * `control` is a set of bits. Two of them decide which side handles a job that no task will join, by one
  * atomic `or` each:
@@ -72,6 +73,13 @@ export const Job: Layout<
   | 'moves'
   | 'movedFrom'
   | 'imageBytes'
+  | 'checkpoints'
+  | 'checkpoint'
+  | 'checkpointAt'
+  | 'checkpointEvery'
+  | 'asks'
+  | 'answers'
+  | 'reply'
 > = record('job', {
   /** The list of ended jobs that the booting thread collects (completions.ts). */
   next: word,
@@ -127,6 +135,19 @@ export const Job: Layout<
   moves: word,
   movedFrom: word,
   imageBytes: word,
+  /** Two payloads, one of which is the last checkpoint (checkpointer.ts). */
+  checkpoints: words(2),
+  /** Which of the two it is, plus 1; 0: there is none. */
+  checkpoint: word,
+  /** A request for a checkpoint or for the whole state, and the last request that was answered (asking.ts). */
+  asks: word,
+  answers: word,
+  /** The image that was asked for, as the payload of its bytes. */
+  reply: word,
+  /** When the last checkpoint was written, in the machine's milliseconds. */
+  checkpointAt: float64,
+  /** Milliseconds between two checkpoints; 0: only on request. */
+  checkpointEvery: float64,
 })
 
 /** Packs priority and nice into one word. */
@@ -148,6 +169,7 @@ export const OUTCOME_THREW = 2
 export const OUTCOME_KILLED = 3
 export const OUTCOME_EVICTED = 4
 export const OUTCOME_LOST = 5
+export const OUTCOME_SUSPENDED = 6
 
 /** (A) It has an outcome. */
 export const JOB_ENDED = 1
@@ -184,6 +206,8 @@ export const JOB_ASYNC = 4096
 export const JOB_PINNED = 16384
 /** It runs a movable function, and was not pinned; set when it starts. */
 export const JOB_MOVABLE = 32768
+/** `image` is a Uint8Array, the bytes of an image, and not the image itself. */
+export const JOB_IMAGE_BYTES = 65536
 
 export const LOCAL_FUNCTION: number = -1
 

@@ -52,6 +52,14 @@ export class JobCode {
     return Promise.resolve(this.functions.load(this.view.codec.decode(module.url) as string, module.base))
   }
 
+  /** The module and the name of a function; null: it is not an export of a module. */
+  nameOf(fn: number): { readonly module: string; readonly name: string } | null {
+    const module = this.modules.find(fn)
+    const name = this.functions.get(fn)?.name
+    if (module === undefined || name === undefined) return null
+    return { module: this.view.codec.decode(module.url) as string, name }
+  }
+
   /** Adds a function and its arguments that stay in this heap, for a job with LOCAL_FUNCTION. */
   addLocal(
     job: number,

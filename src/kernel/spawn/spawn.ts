@@ -44,6 +44,8 @@ export interface JobSpec {
    * The state of a task that goes on (cpu/taskimage.ts), a payload like `args`; undefined: the task begins.
    */
   readonly image?: number
+  /** Milliseconds between two checkpoints; undefined: only on request. */
+  readonly checkpoint?: number | undefined
   /** Bits of `control` (job.ts). */
   readonly control: number
   readonly owner: number
@@ -87,6 +89,14 @@ export function spawnJob(
   i32[job + Job.image] = 0
   i32[job + Job.moves] = 0
   i32[job + Job.imageBytes] = 0
+  i32[job + Job.checkpoints] = 0
+  i32[job + Job.checkpoints + 1] = 0
+  i32[job + Job.checkpoint] = 0
+  i32[job + Job.asks] = 0
+  i32[job + Job.answers] = 0
+  i32[job + Job.reply] = 0
+  view.f64[(job + Job.checkpointAt) >> 1] = 0
+  view.f64[(job + Job.checkpointEvery) >> 1] = spec.checkpoint ?? 0
   i32[job + Job.spawnCount] = 0
   i32[job + Job.endCount] = 0
   writeAffinity(i32, job, spec.task.affinity)
@@ -122,10 +132,14 @@ function putImage(view: KernelView, job: number, task: number, image: number): v
   Atomics.store(i32, task + TaskRecord.packed, 1)
 }
 
-/** Creates a new task for a job whose last one was lost with its CPU. */
-export function respawnJob(view: KernelView, job: number, options: TaskOptions): void {
+/**
+ * Creates a new task for a job whose last one was lost with its CPU. `packed`: it goes on with the state in
+ * `Job.image`.
+ */
+export function respawnJob(view: KernelView, job: number, options: TaskOptions, packed = false): void {
   const task = createTask(view.s, options)
   Atomics.store(view.i32, job + Job.cpu, 0)
+  if (packed) Atomics.store(view.i32, task + TaskRecord.packed, 1)
   view.bindJob(task, job)
   startTask(view.s, task)
 }
