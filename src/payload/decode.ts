@@ -16,7 +16,7 @@ interface NodeBuffer extends Uint8Array<ArrayBuffer> {
   copy(target: Uint8Array): number
 }
 
-/** Node's own buffers: a new one is not cleared first, and a copy is one of the system's. Absent in browsers. */
+/** Node's own buffers: a new one is not cleared first, and a copy is the system's. Absent in browsers. */
 const { Buffer: nodeBuffer } = globalThis as {
   Buffer?: {
     allocUnsafeSlow?(length: number): NodeBuffer
