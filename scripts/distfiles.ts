@@ -10,7 +10,7 @@ import { importsOf, loadedBy, sourceFiles, src } from '../test/sourcelayers.ts'
  *   [1] an entry has a file at the path of its source: programs, package.json and `new URL(…)` find it there
  *   [2] an entry that a module in a chunk imports is in its chunk too, so that there is one instance of it;
  *       its own file then exports from the chunk
- *   [3] a module with an effect is in no chunk: else every program that loads the chunk would have the effect.
+ *   [3] a module with an effect is in no chunk: else every program that loads the chunk would have it.
  *       Nor is one that starts a worker, as long as no module of a chunk in its layer needs it: a bundler
  *       could not name the two files by their content, if the worker loads the chunk that names the worker
  *   [4] a layer has up to three chunks. Modules that reach an npm package are in `packages.js`, others that
@@ -141,7 +141,7 @@ function namedByUrl(module: string, text: string): string[] {
 /** A reference of heddle's own code to one of its files or folders. */
 export const ownUrl: RegExp = /\bnew URL\('(\.[^']*)', import\.meta\.url\)/g
 
-/** 0: a module that loads modules of src alone. 1: it, or a module that it loads, needs Node. 2: a package. */
+/** 0: a module that loads modules of src alone. 1: it, or one that it loads, needs Node. 2: a package. */
 function levelsOf(
   texts: ReadonlyMap<string, string>,
   loads: ReadonlyMap<string, readonly string[]>,
