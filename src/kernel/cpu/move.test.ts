@@ -287,3 +287,13 @@ describe('compiled functions', () => {
     expect(task.status.state).toBe('killed')
   })
 })
+
+test('five equal tasks on four CPUs take turns in sharing a CPU, and end together', async () => {
+  const { kernel, work } = await booted({ machine: 'simulated', seed: 5, cpus: 4, slice: 1 })
+  const tasks = Array.from({ length: 5 }, () => kernel.spawn(work.spin, [20000, null]))
+  await Promise.all(tasks)
+  const ends = tasks.map(({ status }) => status.ended!)
+  const ran = tasks.reduce((sum, { status }) => sum + status.runTime, 0)
+  expect(Math.max(...ends)).toBeLessThan(1.12 * (ran / 4))
+  expect(Math.min(...ends)).toBeGreaterThan(0.9 * Math.max(...ends))
+})

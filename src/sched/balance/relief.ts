@@ -1,5 +1,6 @@
 import { acquire, release } from '../../arena/sync/spinlock.ts'
-import { ListNode } from '../../arena/trees/list.ts'
+import { listFirst, ListNode, listNext } from '../../arena/trees/list.ts'
+import { fairList } from '../classes/fairlist.ts'
 import { taskAccount } from '../core/account.ts'
 import { maskHas } from '../core/cpumask.ts'
 import { Entity } from '../core/entity.ts'
@@ -99,19 +100,27 @@ class LongestWait {
   constructor(s: Scheduler) {
     const { i32, thread, queue } = s
     acquire(thread, queue + RunQueue.lock)
-    this.visit(s, i32[classRq(queue, FAIR_MAJOR_PRIORITY) + ClassRq.root])
+    const rq = classRq(queue, FAIR_MAJOR_PRIORITY)
+    this.visit(s, i32[rq + ClassRq.root])
+    const list = fairList(rq)
+    for (let node = listFirst(i32, list); node !== 0; node = listNext(i32, list, node)) {
+      this.see(s, node - Entity.links)
+    }
     release(thread, queue + RunQueue.lock)
   }
 
   private visit(s: Scheduler, se: number): void {
     if (se === 0) return
-    const { i32, f64 } = s
-    const ms = f64[(se + Entity.waitTime) >> 1] + Math.max(0, s.clock - f64[(se + Entity.execStart) >> 1])
+    this.see(s, se)
+    this.visit(s, s.i32[se + Entity.links + ListNode.next])
+    this.visit(s, s.i32[se + Entity.links + ListNode.prev])
+  }
+
+  private see({ f64, clock }: Scheduler, se: number): void {
+    const ms = f64[(se + Entity.waitTime) >> 1] + Math.max(0, clock - f64[(se + Entity.execStart) >> 1])
     if (this.se === 0 || ms > this.ms) {
       this.se = se
       this.ms = ms
     }
-    this.visit(s, i32[se + Entity.links + ListNode.next])
-    this.visit(s, i32[se + Entity.links + ListNode.prev])
   }
 }
