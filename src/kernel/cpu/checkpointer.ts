@@ -30,7 +30,9 @@ export class Checkpointer {
     if (openRequest(i32, run.job) !== 0) this.wakeAt(s.clock)
   }
 
-  /** A movable task has stopped at a safepoint, or is about to continue. GOES_ON, or the result of `resume`. */
+  /**
+   * A movable task has stopped at a safepoint, or is about to continue. GOES_ON, or the result of `resume`.
+   */
   atStop(run: CpuTask): number {
     const { s } = this.on
     const asks = openRequest(s.i32, run.job)

@@ -139,7 +139,7 @@ export const Job: Layout<
   checkpoints: words(2),
   /** Which of the two it is, plus 1; 0: there is none. */
   checkpoint: word,
-  /** A request for a checkpoint or for the whole state, and the last request that was answered (asking.ts). */
+  /** A request for its state, and the last request that was answered (asking.ts). */
   asks: word,
   answers: word,
   /** The image that was asked for, as the payload of its bytes. */
