@@ -1,5 +1,5 @@
 /**
- * The hash of the body of a function that can move. A frame of it holds a place and values, so the hash covers
+ * The hash of the body of a function that can move. A frame of it has a place and values, so the hash covers
  * all that gives these a meaning: the function's syntax, and its resume points with their values. It does not
  * cover text: formatting, comments and types do not change it, and neither does the machine.
  */

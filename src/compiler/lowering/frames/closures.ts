@@ -184,7 +184,7 @@ export class Closures {
     return rope` ${maker}(${site})`
   }
 
-  /** True if the variables that change are boxes here: not in a generator that contains the function's text. */
+  /** True if the variables that change are boxes here: not in a generator that has the function's text. */
   #areBoxed(func: Func, cx: Context): boolean {
     return this.#bindingsOf(func).every(binding => {
       if (binding.scope.func.kind === 'module' || !needsBox(binding)) return true
