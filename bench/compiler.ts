@@ -54,7 +54,7 @@ const warm_ms = 250
 const round_ms = 80
 const rounds = 10
 
-type Way = 'best' | 'generator'
+type Way = 'best' | 'generator' | 'movable'
 
 /** One program, ready to run in both forms. */
 interface Contest {
@@ -95,6 +95,7 @@ export async function* rows(): AsyncIterable<Row> {
     const ratios = all.map(({ ratio }) => ratio!)
     yield summary('compiler/median', median(ratios), all, { most: 1.2 })
     yield summary('compiler/worst', Math.max(...ratios), all, { most: 1.5 })
+    yield* movableRows(folder)
     yield size('compiler/code-size', growths, { most: 4 })
     yield size('compiler/code-size-generator', generators)
     yield compileTime('compiler/compile-time')
@@ -102,6 +103,29 @@ export async function* rows(): AsyncIterable<Row> {
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
+}
+
+/** The cost of functions that can move, against the ordinary compiled ones. */
+async function* movableRows(folder: string): AsyncIterable<Row> {
+  const all: Row[] = []
+  const pairs = [
+    ...[...loops, ...calls].map(
+      name => async () =>
+        [await program(name, folder, 'movable'), await program(name, folder, 'best')] as const,
+    ),
+    ...jobs.map(job => async () => [packaged(job, 'movable'), packaged(job, 'best')] as const),
+  ]
+  for (const load of pairs) {
+    const [moving, ordinary] = await load()
+    const contest = { ...moving, base: () => ordinary.ours() }
+    const row = await measured(contest, `compiler/${moving.name}-movable`, undefined)
+    const against = 'the ordinary compiled function'
+    all.push(row)
+    yield { ...row, against }
+  }
+  const ratios = all.map(({ ratio }) => ratio!)
+  const row = summary('compiler/movable', median(ratios), all, { most: 1.15 })
+  yield { ...row, against: 'the ordinary compiled function' }
 }
 
 /** Runs a function as a coroutine without preemption. */
@@ -118,7 +142,7 @@ async function program(name: string, folder: string, way: Way): Promise<Contest>
   const source = await readFile(url, 'utf8')
   const { code, diagnostics } = compile(source, url.pathname, {
     runtime: new URL('../src/compiler/runtime.ts', import.meta.url).href,
-    ...(way === 'generator' ? { lowering: 'generator' } : {}),
+    ...(way === 'generator' ? { lowering: 'generator' } : way === 'movable' ? { movable: true } : {}),
   })
   const error = diagnostics.find(({ severity }) => severity === 'error')
   if (error !== undefined) throw new SyntaxError(`${error.message}\n${error.frame}`)

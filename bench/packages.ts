@@ -125,7 +125,7 @@ export interface Loaded {
 }
 
 /** The package as published, or compiled as a whole by one lowering. */
-export function load({ entry }: Job, lowering: LoweringName | 'best' | null): Loaded {
+export function load({ entry }: Job, lowering: LoweringName | 'best' | 'movable' | null): Loaded {
   let before = 0
   let after = 0
   const namespace = link(entry, (source, file) => {
@@ -136,7 +136,7 @@ export function load({ entry }: Job, lowering: LoweringName | 'best' | null): Lo
             whole: true,
             neighbour: importedCostsOf(file),
             sourcemap: false,
-            ...(lowering === 'best' ? {} : { lowering }),
+            ...(lowering === 'movable' ? { movable: true } : lowering === 'best' ? {} : { lowering }),
           }).code
     before += source.length
     after += code.length

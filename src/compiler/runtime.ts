@@ -28,7 +28,7 @@ export { AsyncLoop } from './runtime/asyncloop.ts'
 export { binder } from './runtime/bind.ts'
 export { Box, declared, early } from './runtime/box.ts'
 export { movable, stamp } from './runtime/movable.ts'
-export { cursorOf, iteratorOf, movableCursor, MovableKeys } from './runtime/movablecursors.ts'
+export { cursorOf, iteratorOf, movableCursor, movableKeys } from './runtime/movablecursors.ts'
 export {
   based,
   built,

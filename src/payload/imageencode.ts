@@ -475,7 +475,9 @@ const functionKeys: ReadonlySet<PropertyKey> = new Set([
 ])
 
 function extraKeys(fn: object): readonly PropertyKey[] {
-  return Reflect.ownKeys(fn).filter(key => !functionKeys.has(key))
+  // The prototype of a generator function is made with it.
+  const isGenerator = /Generator/.test(Object.prototype.toString.call(fn))
+  return Reflect.ownKeys(fn).filter(key => !functionKeys.has(key) && !(isGenerator && key === 'prototype'))
 }
 
 function standardPrototype(value: object, slot: number): object | null {

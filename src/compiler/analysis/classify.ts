@@ -241,7 +241,15 @@ function isOutermost({ kind, parent }: Func): boolean {
   return parent?.kind === 'module' && kind !== 'method' && kind !== 'constructor'
 }
 
-function choose({ program, funcs }: Analysis, everything: boolean): void {
+/** True if functions inside share variables that change: only a function that unwinds puts these into boxes. */
+function sharesVariables(func: Func, scopesIn: Analysis['scopesIn']): boolean {
+  if (func.inner.length === 0 || func.kind === 'initializer') return false
+  return (scopesIn.get(func) ?? []).some(([, { bindings }]) =>
+    [...bindings.values()].some(({ captured, written, kind }) => captured && (written || kind === 'var')),
+  )
+}
+
+function choose({ program, funcs, scopesIn }: Analysis, everything: boolean): void {
   // If the module itself has the directive, its outermost functions get a resumable form even if they are
   // brief.
   const isAsked = markIn(program.body) !== undefined
@@ -255,6 +263,9 @@ function choose({ program, funcs }: Analysis, everything: boolean): void {
     } else if (everything || func.mark === 'function') {
       func.twin = true
       func.why = everything ? 'checked' : "marked with 'use task'"
+    } else if (func.movable && sharesVariables(func, scopesIn)) {
+      func.twin = true
+      func.why = 'closures that can move share its variables'
     } else if (func.long || (isAsked && isOutermost(func))) {
       func.twin = true
       func.why =

@@ -7,7 +7,8 @@
  * program cannot observe this.
  */
 import { registerImageKind } from '../../payload/imagekinds.ts'
-import { type Cursor, cursor, IteratorCursor } from './cursor.ts'
+import { inspectors } from './builtins/inspectors.ts'
+import { type Cursor, cursor, IteratorCursor, KeyCursor } from './cursor.ts'
 
 const typedPrototype = Object.getPrototypeOf(Uint8Array.prototype) as Uint8Array
 const native = {
@@ -328,7 +329,7 @@ export function iteratorOf(object: any, name: PropertyKey, text: string): unknow
  * A `for…in` in a function that can move: its keys are listed first. A key that is deleted before its turn is
  * left out, as the language asks.
  */
-export class MovableKeys {
+class MovableKeys {
   value: string = ''
   object: object
   keys: string[] = []
@@ -387,6 +388,11 @@ function fillPosition(
   made.family = family as Family
   made.position = new Class(undefined, 1)
   made.position.fill(parts)
+}
+
+/** The keys of a `for…in` in a function that can move. A Proxy sees each step, so its loop stays. */
+export function movableKeys(object: unknown): MovableKeys | KeyCursor {
+  return inspectors?.isProxy(object) === true ? new KeyCursor(object) : new MovableKeys(object)
 }
 
 registerImageKind<MovableKeys>(MovableKeys.prototype, {

@@ -11,7 +11,9 @@ interface ModuleVariables {
 }
 
 /** Further in, objects are data. */
-const LEVELS = 4
+const LEVELS = 8
+/** The most objects of one module that are searched. */
+const OBJECTS_MAX = 20_000
 /** Of an object with more properties than this, the rest is data. */
 const PROPERTIES_MAX = 1000
 
@@ -41,11 +43,14 @@ export function nameValues(
   function add(value: unknown, path: string, level: number): void {
     const isFunction = typeof value === 'function'
     if (!isFunction && (typeof value !== 'object' || value === null)) return
-    if (seen.has(value)) return
+    if (seen.has(value) || seen.size > OBJECTS_MAX) return
     seen.add(value)
-    if (isFunction && !names.has(value)) names.set(value, { module: key, url, key: path, hash: '' })
+    if (isFunction && !names.has(value)) {
+      names.set(value, { module: key, url, key: path, hash: level > 1 ? functionHash(value) : '' })
+    }
     if (level === LEVELS) return
-    if (!isFunction && !isList(value) && !isPlain(value, level)) return
+    if (Array.isArray(value) && value.length > PROPERTIES_MAX) return
+    if (!isFunction && isData(value)) return
     let count = 0
     for (const own of Reflect.ownKeys(value)) {
       if (typeof own !== 'string' || own === 'caller' || own === 'arguments') continue
@@ -91,13 +96,18 @@ function descriptorOf(value: object, key: string): PropertyDescriptor | undefine
   }
 }
 
-function isList(value: object): boolean {
-  return Array.isArray(value) && value.length <= PROPERTIES_MAX
+/** Objects without functions under string keys. */
+function isData(value: object): boolean {
+  return ArrayBuffer.isView(value) || value instanceof ArrayBuffer || value instanceof Date
 }
 
-/** Plain objects, prototypes and module namespaces; not the instances of classes. */
-function isPlain(value: object, level: number): boolean {
-  const prototype = Object.getPrototypeOf(value) as object | null
-  if (prototype === null || prototype === Object.prototype) return true
-  return level > 0 && Object.hasOwn(value, 'constructor')
+/**
+ * The hash of a function's text. A function that is found deep inside objects, which a program may change, must
+ * be the same one there.
+ */
+export function functionHash(fn: object): string {
+  const text = Function.prototype.toString.call(fn)
+  let hash = 0x811c9dc5
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  return `text ${(hash >>> 0).toString(16)}`
 }

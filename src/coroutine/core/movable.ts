@@ -13,7 +13,7 @@
  */
 import { type CodeName, type ImageCode, setImageCode } from '../../payload/imagekinds.ts'
 import type { Reenter } from './frames.ts'
-import { findNamed, nameValues, readOf } from './modulevalues.ts'
+import { findNamed, functionHash, nameValues, readOf } from './modulevalues.ts'
 
 /** One entry of a movable module. */
 export interface MovableFunction {
@@ -197,12 +197,12 @@ function findValue(name: CodeName): object {
   if (list === undefined) throw new ModuleMissingError(name)
   for (const { variables } of list) {
     const value = findNamed(variables, name.key)
-    if (value !== undefined) return value
+    if (value !== undefined && (name.hash === '' || functionHash(value) === name.hash)) return value
   }
   throw new CodeChangedError(
     name.module,
     name.key,
-    `${name.module}: ${name.key} is no longer a function or class there; restart the task, or go on with the code that made it`,
+    `${name.module}: ${name.key} is no longer the same function or class there; restart the task, or go on with the code that made it`,
   )
 }
 
@@ -248,7 +248,7 @@ const found: ImageCode = {
     return entry === undefined ? undefined : { code: entry, captured: made.slice(1) }
   },
   find(name) {
-    if (name.hash === '') return findValue(name)
+    if (name.hash === '' || name.hash.startsWith('text ')) return findValue(name)
     const { reenter } = find(name)
     if (reenter) return reenter
     throw new CodeChangedError(

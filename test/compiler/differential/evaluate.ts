@@ -24,7 +24,9 @@ const instantiators = new Map<string, Instantiate>()
 
 /** The module as the body of a function that takes its imports and returns its exports. */
 export function moduleBody(source: string, file: string): string {
-  const javascript = /\.[cm]?tsx?$/.test(file) ? stripTypeScriptTypes(source) : source
+  const stripped = /\.[cm]?tsx?$/.test(file) ? stripTypeScriptTypes(source) : source
+  // The body of a function has no address. Modules that can move register theirs.
+  const javascript = stripped.replaceAll('import.meta.url', `__modules['url']`)
   const { program, errors } = parseSync(file.replace(/\.([cm]?)tsx?$/, '.$1js'), javascript, {
     sourceType: 'module',
     lang: 'js',

@@ -34,7 +34,7 @@ export function instantiate(code: string, file: string, others: Record<string, N
   const modules = { ...others, 'heddle/runtime': runtime, url: url as unknown as Namespace }
   return file.endsWith('.cjs')
     ? evaluateScript(code.replaceAll('__filename', `require('url')`), file, modules)
-    : evaluateModule(code.replaceAll('import.meta.url', `__modules['url']`), file, modules)
+    : evaluateModule(code, file, modules)
 }
 
 export async function runMoved(program: Program): Promise<Moved> {

@@ -9,7 +9,7 @@ const different: Readonly<Record<string, string>> = {
   callsObjectMethods: 'it compares `this` with an object of its module, which is copied',
   functionsInVariables: 'the engine names the box in the message of a call that is no function',
   generatorsAsObjects: 'the engine names the box in the message of a `new` that is no constructor',
-  forInAsksForEachKeyWhenItGetsThere: 'a Proxy sees that all keys are read first',
+  forInAsksForEachKeyWhenItGetsThere: 'a Proxy among the prototypes sees that all keys are read first',
   elementsReadByGetters: 'an array with getters becomes one with values',
   settersOfThePrototype: 'it gives Array.prototype a setter, which the codec meets too',
   stackOverflowIsCatchable: 'it saves two million frames, each of which a move would write',

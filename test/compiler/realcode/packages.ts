@@ -1,7 +1,7 @@
 /** Public packages, with each file marked 'use task' when it is read. */
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseSync } from 'oxc-parser'
 import { compile, type Diagnostic, type FunctionStat } from '../../../src/compiler/compile.ts'
 import { evaluateModule, evaluateScript, type Namespace } from '../differential/evaluate.ts'
@@ -43,6 +43,18 @@ export function loadPackage(entry: string, lowering: 'frames' | 'generator'): Pa
   return { plain, compiled, stats, diagnostics, asked: lowering }
 }
 
+/** The package, compiled whole so that its functions can move. */
+export function loadMovable(entry: string): Package {
+  const stats: FunctionStat[] = []
+  const compiled = link(entry, (source, file) => {
+    const neighbour = importedCostsOf(file)
+    const result = compile(source, file, { strip, whole: true, movable: true, neighbour })
+    stats.push(...result.stats)
+    return result.code
+  })
+  return { plain: link(entry, source => source), compiled, stats, diagnostics: [], asked: 'frames' }
+}
+
 /** Evaluates a file and its imports from the same package, each after `write`. */
 export function link(entry: string, write: (source: string, file: string) => string): Namespace {
   const loaded = new Map<string, Namespace>()
@@ -50,7 +62,8 @@ export function link(entry: string, write: (source: string, file: string) => str
     const known = loaded.get(file)
     if (known !== undefined) return known
     const code = write(readFileSync(file, 'utf8'), file)
-    const modules: Record<string, Namespace> = { 'heddle/runtime': runtime }
+    const url = pathToFileURL(file).href as unknown as Namespace
+    const modules: Record<string, Namespace> = { 'heddle/runtime': runtime, url }
     const { module } = parseSync(file, code)
     const isModule = module.hasModuleSyntax
     const specifiers = isModule

@@ -247,7 +247,7 @@ export class Loops extends Statements {
         this.simple(rope`${cursor}=${made};${at}=0;`)
       } else
         this.simple(
-          rope`${cursor} = new ${this.runtime(this.plan.movable ? 'MovableKeys' : 'KeyCursor')}(${value});`,
+          rope`${cursor} = ${this.plan.movable ? this.runtime('movableKeys') : `new ${this.runtime('KeyCursor')}`}(${value});`,
         )
       const loop = this.nested(() => {
         this.release(kept)
