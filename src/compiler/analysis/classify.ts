@@ -241,7 +241,7 @@ function isOutermost({ kind, parent }: Func): boolean {
   return parent?.kind === 'module' && kind !== 'method' && kind !== 'constructor'
 }
 
-/** True if functions inside share variables that change: only a function that unwinds puts these into boxes. */
+/** True if functions inside share variables that change: only a function that unwinds has boxes for these. */
 function sharesVariables(func: Func, scopesIn: Analysis['scopesIn']): boolean {
   if (func.inner.length === 0 || func.kind === 'initializer') return false
   return (scopesIn.get(func) ?? []).some(([, { bindings }]) =>

@@ -102,8 +102,8 @@ function isData(value: object): boolean {
 }
 
 /**
- * The hash of a function's text. A function that is found deep inside objects, which a program may change, must
- * be the same one there.
+ * The hash of a function's text. A function that is found deep inside objects, which a program may change,
+ * must be the same one there.
  */
 export function functionHash(fn: object): string {
   const text = Function.prototype.toString.call(fn)
