@@ -151,8 +151,8 @@ export class CodeChangedError extends Error {
   readonly code = 'ERR_HEDDLE_CODE_CHANGED'
   /** The key of the module. */
   readonly module: string
-  /** The function: its path of names inside the module. */
-  readonly function: string
+  /** The function: its path of names inside the module. Declared only: terser reads no field of this name. */
+  declare readonly function: string
 
   constructor(module: string, key: string, message: string) {
     super(message)
