@@ -7,7 +7,7 @@ import { UntravelableError } from '../../payload/untravelable.ts'
 import { type Coroutine, continued } from './coroutine.ts'
 import { frames, type Reenter, save, take } from './frames.ts'
 import { CodeChangedError, ModuleMissingError, registerMovable, stamp } from './movable.ts'
-import { obstacleOf, packFrames, unpackFrames } from './packedframes.ts'
+import { obstacleOf, packFrames, unpackFrames, copiesOfVariables, PackedFrames } from './packedframes.ts'
 
 const module = 'test/hand.ts'
 const url = import.meta.url
@@ -312,4 +312,12 @@ test('an image that was changed on purpose, with right checksums, is an error or
     }
   }
   expect(errors).toBeGreaterThan(500)
+})
+
+test('an object that a variable of a module holds too is named, for debug mode', () => {
+  const held = { count: 1 }
+  registerMovable('copies', 'copies', [], { held, other: 1 })
+  const packed = new PackedFrames()
+  packed.frames = [{ reenter: null, place: 0, self: undefined, values: [1, held, { count: 1 }] }]
+  expect(copiesOfVariables(packed)).toEqual(['value 1 (the variable copies held)'])
 })

@@ -11,7 +11,7 @@ import { ImageError, registerImageKind } from '../../payload/imagekinds.ts'
 import { type Coroutine, continued, framesIn } from './coroutine.ts'
 import { type Reenter, resumesGenerator, type SavedFrame } from './frames.ts'
 import { afterSleep } from './blocking.ts'
-import { movableOf, registerMovable } from './movable.ts'
+import { movableOf, registerMovable, variableHolding } from './movable.ts'
 
 /** One frame. Its parts, in their order: the second form, the place, `this`, the values. */
 class PackedFrame {
@@ -112,6 +112,22 @@ export function packFrames(coroutine: Coroutine): PackedFrames {
   }
   packed.frames = frames
   return packed
+}
+
+/**
+ * For debug mode: the values of the frames that a variable of a module holds too. Each is copied by a move:
+ * the variable keeps the original.
+ */
+export function copiesOfVariables({ frames }: PackedFrames): string[] {
+  const found: string[] = []
+  for (const { reenter, values } of frames) {
+    values.forEach((value, index) => {
+      const variable = typeof value === 'object' && value !== null ? variableHolding(value) : undefined
+      if (variable === undefined) return
+      found.push(`${movableOf(reenter)?.slots?.[index] ?? `value ${index}`} (the variable ${variable})`)
+    })
+  }
+  return found
 }
 
 /** The values of a frame, without those that its code reads no more. */

@@ -1,3 +1,4 @@
+import { warn } from '../boot/kernelevents.ts'
 import { Job, OUTCOME_PENDING } from '../spawn/job.ts'
 import type { KernelMachine } from '../boot/machines.ts'
 import { messageWaits } from './mailwords.ts'
@@ -35,6 +36,8 @@ export type ToBooter =
   /** The task has ended: this is its last message. */
   | { readonly kind: 'end'; readonly task: number }
   | { readonly kind: 'stack'; readonly task: number; readonly stack: string }
+  /** Debug mode: a probable mistake in the code of the task. */
+  | { readonly kind: 'warning'; readonly task: number; readonly text: string }
 
 /** What the job holds in place of arguments that travel as a message. */
 export interface MailedArgs {
@@ -159,6 +162,10 @@ export class BooterMail {
   receive(message: ToBooter): void {
     if (message.kind === 'stack') {
       this.answerStack(message.task, message.stack)
+      return
+    }
+    if (message.kind === 'warning') {
+      warn(message.text, 'HEDDLE_COPIED_VARIABLE')
       return
     }
     if (message.kind === 'result') {

@@ -17,6 +17,7 @@ import type { KernelCpu } from './kernelcpu.ts'
 import { GOES_ON } from './checkpointer.ts'
 import { lastCheckpoint } from './checkpoint.ts'
 import { imageFromBytes, modulesOfBytes } from '../../payload/imagebytes.ts'
+import { copiesOfVariables } from '../../coroutine/core/packedframes.ts'
 import { imageOf, obstacleTo, restoreTask, type TaskImage } from './taskimage.ts'
 
 /** `atStop`: the task goes on here. Different from every reason of `resume`. */
@@ -28,6 +29,7 @@ export const STAYS = -2
  */
 export class TaskMover {
   private readonly on: KernelCpu
+  private readonly warned = new Set<string>()
   /** Whether the task that was packed last was queued here then. */
   private isQueued = false
 
@@ -105,7 +107,9 @@ export class TaskMover {
     if (obstacle !== null) return this.refuse(run, obstacle)
     let word: number
     try {
-      word = codec.encodeImage(imageOf(run), '')
+      const image = imageOf(run)
+      if (view.arena.debug) this.warnOfCopies(run, image)
+      word = codec.encodeImage(image, '')
     } catch (error) {
       const what = error instanceof ArenaFullError ? 'the arena has no room for its state' : String(error)
       return this.refuse(run, what.replace(/^\w*Error: /, ''))
@@ -125,6 +129,18 @@ export class TaskMover {
     // By compare-exchange: another CPU may have begun it already.
     Atomics.compareExchange(i32, run.job + Job.cpu, s.cpu + 1, 0)
     return true
+  }
+
+  /** Debug mode: says, once for each object, that module and task have two of it from now on. */
+  private warnOfCopies(run: CpuTask, { frames }: TaskImage): void {
+    const { view } = this.on
+    for (const copied of copiesOfVariables(frames)) {
+      const text = `task ${this.on.nameOf(run)} moves with a copy of ${copied}: the variable keeps the original; pass the object as an argument, share its memory, or spawn with \`movable: false\``
+      if (this.warned.has(text)) continue
+      this.warned.add(text)
+      // By mail: this thread prints nothing before its event loop turns.
+      this.on.mail.send({ kind: 'warning', task: view.i32[run.job + Job.number], text })
+    }
   }
 
   private refuse(run: CpuTask, obstacle: string): false {
