@@ -64,17 +64,4 @@ export { collect, delegate, iterate, Out, paused, stops, wait } from './runtime/
 export { above, below, isShort, isShortList, limit, near } from './runtime/striplimits.ts'
 import './runtime/builtins/twins.ts'
 import './runtime/builtins/unwinding.ts'
-export {
-  arrayEvery,
-  arrayFilter,
-  arrayFind,
-  arrayFindIndex,
-  arrayFlatMap,
-  arrayForEach,
-  arrayMap,
-  arrayReduce,
-  arraySome,
-  arraySort,
-  eachOf,
-  isArray,
-} from './runtime/builtins/unwinding.ts'
+export { eachOf } from './runtime/builtins/unwinding.ts'

@@ -29,7 +29,7 @@ type Callable = (...args: any[]) => any
 const callsBetween = 63
 
 const prototype: any = Array.prototype
-export const isArray: (value: unknown) => boolean = Array.isArray
+const isArray = Array.isArray
 const call = Function.prototype.call
 
 /**
@@ -41,18 +41,6 @@ function kindOf(list: unknown, fn: any): number {
   if (fn[itself] === fn || isMade(fn)) return 1
   return fn[twin] === undefined ? 0 : -1
 }
-
-/** The engine's own built-ins: see `#quickTest` in lowering/frames/expressions/calls.ts. */
-export const arrayEvery: unknown = prototype.every
-export const arrayFilter: unknown = prototype.filter
-export const arrayFind: unknown = prototype.find
-export const arrayFindIndex: unknown = prototype.findIndex
-export const arrayFlatMap: unknown = prototype.flatMap
-export const arrayForEach: unknown = prototype.forEach
-export const arrayMap: unknown = prototype.map
-export const arrayReduce: unknown = prototype.reduce
-export const arraySome: unknown = prototype.some
-export const arraySort: unknown = prototype.sort
 
 /** Any other call of the built-in `fn`. */
 function callOriginal(fn: Callable, list: any, args: ArrayLike<any>): unknown {

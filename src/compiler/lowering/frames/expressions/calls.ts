@@ -14,21 +14,6 @@ import { Expressions } from './expressions.ts'
 import { listValues } from './literals.ts'
 import { operand } from './operands.ts'
 
-/** The engine's built-ins that call a function for each element, and the runtime's names for them. */
-const quickNames: Partial<Record<string, string>> = {
-  __proto__: undefined,
-  every: 'arrayEvery',
-  filter: 'arrayFilter',
-  find: 'arrayFind',
-  findIndex: 'arrayFindIndex',
-  flatMap: 'arrayFlatMap',
-  forEach: 'arrayForEach',
-  map: 'arrayMap',
-  reduce: 'arrayReduce',
-  some: 'arraySome',
-  sort: 'arraySort',
-}
-
 export abstract class Calls extends Expressions {
   /** The arguments of a call whose text may appear more than once, of which one runs. */
   #arguments(nodes: readonly Node[]): Rope[] {
@@ -291,9 +276,7 @@ export abstract class Calls extends Expressions {
       made === null
         ? this.#otherCall(fn, receiver, node.arguments, values, text)
         : this.#given(fn, receiver, values, text)
-    const quick = this.#quickTest(node, fn, receiver)
-    const isCalled = rope`${quick}${this.#isCalled(found, fn, '')}`
-    const isOurs = rope`${fn}?.call===${this.runtime('call')}&&${quick === '' ? isCalled : rope`(${isCalled})`}`
+    const isOurs = rope`${fn}?.call===${this.runtime('call')}&&${this.#isCalled(found, fn, '')}`
     // A function made here is marked before it is passed on: no other code runs in between.
     const call =
       made === null
@@ -305,19 +288,6 @@ export abstract class Calls extends Expressions {
     const isEach = !callee.computed && callee.property.name === 'forEach' && values.length === 1
     if (made === null || !isEach) return this.#result(node, held, write)
     return this.#each(node, held, fn, receiver, values[0]!, write)
-  }
-
-  /**
-   * The test for the engine's own `every`, `map` and so on of a short array, with a brief function that is
-   * made in the call: the engine inlines both, and no safepoint is missed. '' for any other call.
-   */
-  #quickTest({ callee, arguments: [first] }: Node, fn: string, list: Rope): Rope | '' {
-    const { computed, property } = bare(callee)
-    const name = computed ? undefined : quickNames[property.name as string]
-    if (name === undefined || first === undefined || !isFunction(first)) return ''
-    const { twin, node } = this.lowering.analysis.funcOf.get(first)!
-    if (twin || node.async || node.generator) return ''
-    return rope`${fn}===${this.runtime(name)}&&${this.runtime('isArray')}(${list})&&${list}.length<64||`
   }
 
   /** `f.call(self, x)` and `f.apply(self, arguments)`, if no other code runs before `f` is entered. */
