@@ -49,19 +49,6 @@ describe('when its CPU dies', () => {
     expect(task.status.starts).toBe(1)
   })
 
-  test('a task with an interval goes on, as often as its CPU dies', async () => {
-    const { kernel, work } = await booted({ cpus: 2 })
-    const shared = words()
-    const task = kernel.spawn(work.spin, [ROUNDS, shared], { checkpoint: 5 })
-    for (let death = 1; death <= 3; death++) {
-      await until(() => Atomics.load(shared, 0) > death * 3000 && task.status.checkpoint !== null)
-      const { cpu } = task.status
-      if (cpu !== null) await kernel.internals.machine.terminate(cpu)
-    }
-    expect(await task).toBe(plainSpin(ROUNDS))
-    expect(task.status.state).toBe('returned')
-  })
-
   test('its neighbour without a checkpoint is lost', async () => {
     const { kernel, work } = await booted({ cpus: 1, slice: 1 })
     const shared = [words(), words()]
