@@ -102,6 +102,35 @@ export const spin: (rounds: number, inner: number) => number = movable(function 
   return spinFrom(permission(), 0, rounds, inner, 0)
 }, spinAgain) as never
 
+/** Nanoseconds of thread CPU time so far. */
+function threadTime(): number {
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) * 1000
+}
+
+function longFrom(ok: unknown, i: number, rounds: number, state: Uint8Array, begun: number): unknown {
+  while (i < rounds) {
+    let sum = i
+    for (let j = 0; j < 20_000; j++) sum = (Math.imul(sum, 31) + j) | 0
+    state[i % state.length] ^= sum
+    i++
+    if (look(ok)) return save(undefined, 0, [i, rounds, state, begun], longAgain)
+  }
+  return threadTime() - begun
+}
+const longAgain: Reenter = (_place, values) => {
+  take()
+  const [i, rounds, state, begun] = values as [number, number, Uint8Array, number]
+  return longFrom(1, i, rounds, state, begun)
+}
+/** A long computation with so many bytes of state. Returns its nanoseconds of thread CPU time. */
+export const long: (rounds: number, bytes: number) => number = movable(function long(
+  rounds: number,
+  bytes: number,
+) {
+  return longFrom(permission(), 0, rounds, new Uint8Array(bytes), threadTime())
+}, longAgain) as never
+
 export function nothing(): number {
   return 1
 }

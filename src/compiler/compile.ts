@@ -189,7 +189,7 @@ class Compilation {
       tried = analysis.funcs.filter(({ twin }) => twin).map(({ node }) => node.start)
       warn(analysis, reporter, checking, func => func.twin && lowering.isItself(func))
       const stats = statistics(analysis, lines)
-      if (tried.length === 0) {
+      if (tried.length === 0 && (checking || !analysis.isMovable)) {
         return { code: source, map: null, changed: false, diagnostics: reporter.sorted(), stats }
       }
       if (lowering instanceof FramesLowering) addLowerings(stats, analysis, lowering)
@@ -216,7 +216,8 @@ class Compilation {
    */
   #task(analysis: Analysis, strip: number): GeneratorLowering {
     const given = this.#onlyGenerators ? 'generator' : this.#options.lowering
-    const asks = !this.#onlyGenerators && analysis.funcs.some(({ asked }) => asked === 'frames')
+    const asks =
+      !this.#onlyGenerators && (analysis.isMovable || analysis.funcs.some(({ asked }) => asked === 'frames'))
     if (given === 'generator' && !asks) return new GeneratorLowering(this.#source, analysis, { strip })
     const choose = (func: Func): LoweringName => func.asked ?? given ?? chooseLowering(func, analysis)
     const movable = { key: this.#options.key ?? this.#file }

@@ -27,7 +27,8 @@ export { get, isObject, set } from './runtime/accessors.ts'
 export { AsyncLoop } from './runtime/asyncloop.ts'
 export { binder } from './runtime/bind.ts'
 export { Box, declared, early } from './runtime/box.ts'
-export { movable, stamp } from './runtime/movable.ts'
+export { moduleLoaded, movable, stamp } from './runtime/movable.ts'
+export { born, installing, privateFields } from '../coroutine/core/privatefields.ts'
 export { cursorOf, iteratorOf, movableCursor, movableKeys } from './runtime/movablecursors.ts'
 export {
   based,

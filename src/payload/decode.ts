@@ -1,5 +1,6 @@
 import { isStackLimitable } from '../machine/core/stacklimit.ts'
 import { assert } from '../arena/assert.ts'
+import { copyOf } from './bytes.ts'
 import * as format from './format.ts'
 import { TextBytes } from './text.ts'
 import { travellingByName } from './travelling.ts'
@@ -11,39 +12,6 @@ export interface ObjectSource {
 
 const doubles = new Float64Array(1)
 const halves = new Int32Array(doubles.buffer)
-
-interface NodeBuffer extends Uint8Array<ArrayBuffer> {
-  copy(target: Uint8Array): number
-}
-
-/** Node's own buffers: a new one is not cleared first, and a copy is the system's. Absent in browsers. */
-const { Buffer: nodeBuffer } = globalThis as {
-  Buffer?: {
-    allocUnsafeSlow?(length: number): NodeBuffer
-    from?(buffer: ArrayBufferLike, start: number, length: number): NodeBuffer
-  }
-}
-
-/** Below this many bytes `slice` is as fast. */
-const UNCLEARED_LEAST = 64 * 1024
-
-/**
- * A new buffer with these bytes, by one copy from the first call on. `new Uint8Array(view)` of shared memory
- * copies byte by byte until V8 has optimised its caller.
- */
-function copyOf(u8: Uint8Array, start: number, length: number): ArrayBuffer {
-  if (
-    length >= UNCLEARED_LEAST &&
-    nodeBuffer?.allocUnsafeSlow !== undefined &&
-    nodeBuffer.from !== undefined
-  ) {
-    const made = nodeBuffer.allocUnsafeSlow(length)
-    const isWhole = made.byteOffset === 0 && made.buffer.byteLength === length
-    if (isWhole && nodeBuffer.from(u8.buffer, u8.byteOffset + start, length).copy(made) === length)
-      return made.buffer
-  }
-  return u8.slice(start, start + length).buffer as ArrayBuffer
-}
 
 /** Reads the value of a block in the payload heap. It copies: no part of the result refers to the arena. */
 export class PayloadDecoder {

@@ -108,8 +108,8 @@ export const IMAGE = 33
 /** A function, a class or a built-in object, found by its name of code. */
 export const NAMED = 34
 /**
- * A closure. The count of captured values, times two, plus 1 if it has properties of its own (deferred); then
- * its name of code and the values.
+ * A closure. The count of captured values, times four, plus 2 if it has the mark of functions that unwind,
+ * plus 1 if it has properties of its own (deferred); then its name of code and the values.
  */
 export const CLOSURE = 35
 /** Part count; then the number of the kind, for a new number its name; then the parts. */
@@ -126,7 +126,10 @@ export const OBJECT_WITHOUT_PROTOTYPE = 39
 export const EXTRA = 40
 /** What to allocate (below), and for DEFERRED_INSTANCE and DEFERRED_KIND its class or kind. */
 export const DEFERRED = 41
-/** The name of a well-known symbol, or the key of a registered one (argument 1). */
+/**
+ * The name of a well-known symbol, or the key of a registered one (argument 1), or the name of code of one
+ * that a module holds (argument 2).
+ */
 export const SYMBOL = 42
 /** The elements of an `arguments` object. */
 export const ARGUMENTS = 43
@@ -140,6 +143,11 @@ export const DEFERRED_SET = 3
 export const DEFERRED_WITHOUT_PROTOTYPE = 4
 export const DEFERRED_INSTANCE = 5
 export const DEFERRED_KIND = 6
+/**
+ * An instance with private fields: the names of its class and of the class that declares these. Its content
+ * ends with a count, and the name and the value of each.
+ */
+export const DEFERRED_PRIVATE = 7
 /** And all numbers above: an error, whose class is the number minus this. */
 export const DEFERRED_ERROR = 8
 

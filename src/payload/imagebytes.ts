@@ -69,7 +69,8 @@ function checked(bytes: Uint8Array): ArrayBuffer {
   if (!(bytes instanceof Uint8Array)) throw new TypeError('an image is a Uint8Array')
   if (bytes.length < (HEADER_WORDS + 2) * 4 || bytes.length % 4 !== 0)
     throw new ImageError(`${bytes.length} bytes are no image; give the result of suspendToBytes whole`)
-  const i32 = new Int32Array(bytes.slice().buffer)
+  // Not `slice`: that of a Buffer is a view.
+  const i32 = new Int32Array(new Uint8Array(bytes).buffer)
   if ((i32[0] & 0xff_ffff) !== (MAGIC & 0xff_ffff))
     throw new ImageError('these bytes are no image: they do not begin as one')
   if (i32[0] !== MAGIC)

@@ -15,6 +15,13 @@ function damaged(what: string): ImageError {
   return new ImageError(`the image is damaged: ${what}; use another copy of it`)
 }
 
+/** An allocated object whose content follows. `carrier`: the class that declares its private fields. */
+interface Deferred {
+  readonly object: object
+  readonly kind: ImageKind | null
+  readonly carrier?: CodeName
+}
+
 /** A module that an image names. */
 export interface ImageModule {
   readonly key: string
@@ -30,7 +37,7 @@ export class ImageDecoder extends PayloadDecoder {
   private codes: (CodeName | null)[] = []
   private modules: ImageModule[] = []
   private kinds: ImageKind[] = []
-  private deferred: { readonly object: object; readonly kind: ImageKind | null }[] = []
+  private deferred: Deferred[] = []
   private unsettled: { readonly object: object; readonly kind: ImageKind }[] = []
   private integrity: { readonly object: object; readonly level: number }[] = []
   private readonly isPortable: boolean
@@ -91,7 +98,9 @@ export class ImageDecoder extends PayloadDecoder {
         return this.image()
       case format.NAMED: {
         const number = this.reserve()
-        return (this.objects[number] = this.found(this.name()))
+        const found = this.found(this.name())
+        if (typeof found === 'symbol') throw damaged('a symbol in place of an object')
+        return (this.objects[number] = found)
       }
       case format.CLOSURE:
         return this.closure(argument)
@@ -114,6 +123,11 @@ export class ImageDecoder extends PayloadDecoder {
       case format.DEFERRED:
         return this.allocate(argument)
       case format.SYMBOL: {
+        if (argument === 2) {
+          const symbol = this.found(this.name())
+          if (typeof symbol !== 'symbol') throw damaged('an object in place of a symbol')
+          return symbol
+        }
         const name = this.nameText()
         const found = symbolByName(name, argument === 1)
         if (found === undefined) throw new ImageError(`this platform has no Symbol.${name}`)
@@ -152,10 +166,11 @@ export class ImageDecoder extends PayloadDecoder {
     try {
       const value = this.value()
       for (let next = 0; next < this.deferred.length; next++) {
-        const { object, kind } = this.deferred[next]
+        const { object, kind, carrier } = this.deferred[next]
         if (kind === null) {
           this.into = object
           if (this.value() !== object) throw damaged('content without its object')
+          if (carrier !== undefined) this.privates(object, carrier)
         } else this.kindContent(object, kind)
       }
       if (this.at !== table) throw damaged('its value does not end where its module table begins')
@@ -238,7 +253,7 @@ export class ImageDecoder extends PayloadDecoder {
     return known
   }
 
-  private found(name: CodeName): object {
+  private found(name: CodeName): object | symbol {
     if (name.module === PLATFORM) return platformObject(name.key)
     return this.codeOf(name).find(name)
   }
@@ -259,10 +274,10 @@ export class ImageDecoder extends PayloadDecoder {
   private closure(argument: number): object {
     const number = this.reserve()
     const name = this.name()
-    const count = this.count(argument >>> 1)
+    const count = this.count(argument >>> 2)
     const captured: unknown[] = []
     for (let index = 0; index < count; index++) captured.push(this.value())
-    const made = this.codeOf(name).make(name, captured)
+    const made = this.codeOf(name).make(name, captured, (argument & 2) !== 0)
     this.objects[number] = made
     if ((argument & 1) !== 0) this.deferred.push({ object: made, kind: null })
     return made
@@ -321,6 +336,7 @@ export class ImageDecoder extends PayloadDecoder {
   private allocate(what: number): object {
     let object: object
     let kind: ImageKind | null = null
+    let carrier: CodeName | undefined
     if (what >= format.DEFERRED_ERROR) {
       const number = what - format.DEFERRED_ERROR
       if (format.errorClasses[number] === undefined) throw damaged('an error of no class')
@@ -335,9 +351,24 @@ export class ImageDecoder extends PayloadDecoder {
     else if (what === format.DEFERRED_KIND) {
       kind = this.kind()
       object = kind.create()
+    } else if (what === format.DEFERRED_PRIVATE) {
+      const prototype = this.prototypeOf(this.name())
+      carrier = this.name()
+      object = this.codeOf(carrier).install(carrier, prototype)
     } else throw damaged('an object of no kind')
-    this.deferred.push({ object, kind })
+    this.deferred.push({ object, kind, ...(carrier !== undefined && { carrier }) })
     return this.remember(object)
+  }
+
+  private privates(object: object, carrier: CodeName): void {
+    const count = this.count(this.next())
+    const names: string[] = []
+    const values: unknown[] = []
+    for (let index = 0; index < count; index++) {
+      names.push(this.nameText())
+      values.push(this.value())
+    }
+    this.codeOf(carrier).writePrivates(carrier, object, names, values)
   }
 
   private exact(object: object, count: number): object {

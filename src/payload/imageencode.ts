@@ -1,9 +1,17 @@
 import * as format from './format.ts'
-import { type CodeName, type ImageCode, imageCode, type ImageKind, imageKindOf } from './imagekinds.ts'
+import {
+  type CodeName,
+  type ImageCode,
+  imageCode,
+  type ImageKind,
+  imageKindOf,
+  type PrivateValues,
+} from './imagekinds.ts'
 import { intrinsicName, symbolName } from './intrinsics.ts'
 import * as kinds from './kinds.ts'
 import { errorNumber } from './errorclass.ts'
 import { PayloadEncoder, type ObjectIds } from './encode.ts'
+import { isProxy } from './proxies.ts'
 import { describe, formatPath, type PathStep, UntravelableError } from './untravelable.ts'
 
 /** Deeper values are deferred: a linked list of any length fits on the stack. */
@@ -14,19 +22,13 @@ const PATH_MAX = 1000
 const getOwn = Object.getOwnPropertyDescriptor
 const getPrototype = Object.getPrototypeOf as (value: object) => object | null
 
-/** Node, Deno and Bun can tell. In a browser a Proxy travels as the object that it shows. */
-const isProxy = (
-  globalThis as {
-    process?: { getBuiltinModule?: (name: string) => { types?: { isProxy(value: unknown): boolean } } }
-  }
-).process?.getBuiltinModule?.('node:util')?.types?.isProxy
-
 /** The module of the objects that the platform holds. */
 export const PLATFORM = 'platform'
 
 /** An object whose content is written after the value that contains it. */
 interface Deferred {
   readonly object: object
+  readonly privates: PrivateValues | null
   readonly steps: readonly (PathStep | object)[]
   readonly indices: readonly number[]
   readonly mapKeys: readonly unknown[]
@@ -64,6 +66,7 @@ export class ImageEncoder extends PayloadEncoder {
   image(value: unknown): void {
     const { writer } = this
     this.code = imageCode()
+    this.code?.begin()
     this.capturing = 0
     writer.tag(format.IMAGE, 0)
     const patch = writer.at
@@ -94,21 +97,25 @@ export class ImageEncoder extends PayloadEncoder {
 
   private symbol(value: symbol): void {
     const known = symbolName(value)
-    if (known === undefined) return this.refuse(value, `the symbol ${String(value.description)}`)
-    this.writer.tag(format.SYMBOL, known.isRegistered ? 1 : 0)
-    this.writer.string(known.name)
+    if (known !== undefined) {
+      this.writer.tag(format.SYMBOL, known.isRegistered ? 1 : 0)
+      this.writer.string(known.name)
+      return
+    }
+    const name = this.code?.nameOf(value)
+    if (name === undefined) return this.refuse(value, `the symbol ${String(value.description)}`)
+    this.writer.tag(format.SYMBOL, 2)
+    this.name(name)
   }
 
   private fn(value: object): void {
-    if (this.reference(value)) return
+    if (this.reference(value) || this.named(value)) return
+    this.refuseHeld(value)
     const made = this.code?.closureOf(value)
-    if (made === undefined) {
-      if (!this.named(value)) this.refuseFunction(value)
-      return
-    }
+    if (made === undefined) return this.refuseFunction(value)
     const { writer } = this
     const own = extraKeys(value)
-    writer.tag(format.CLOSURE, made.captured.length * 2 + (own.length > 0 ? 1 : 0))
+    writer.tag(format.CLOSURE, made.captured.length * 4 + (made.isMarked ? 2 : 0) + (own.length > 0 ? 1 : 0))
     this.name(made.code)
     this.capturing++
     const depth = this.depth++
@@ -129,6 +136,13 @@ export class ImageEncoder extends PayloadEncoder {
       text,
       "only functions of modules that are compiled with 'use task movable' can, and closures made in them",
     )
+  }
+
+  /** A copy of what a module holds would be a second one, and `===` would tell. */
+  private refuseHeld(value: object): void {
+    const held = this.depth === 0 ? undefined : this.code?.heldBy(value)
+    if (held === undefined) return
+    throw new UntravelableError(this.path(), `${describe(value)} that ${held.holder} holds`, held.advice)
   }
 
   private named(value: object): boolean {
@@ -179,13 +193,42 @@ export class ImageEncoder extends PayloadEncoder {
   }
 
   protected override object(value: object): void {
-    if (this.reference(value)) return
+    if (this.reference(value) || this.named(value)) return
     // Its traps are code of the program: no other part of it is read.
     if (isProxy?.(value) === true) throw new UntravelableError(this.path(), 'a Proxy', '')
+    const prototype = getPrototype(value)
+    if (imageKindOf(prototype) === undefined) {
+      this.refuseHeld(value)
+      if (prototype !== Object.prototype && prototype !== null && this.withPrivates(value, prototype)) return
+    }
     if (this.capturing > 0 || this.depth - this.depthBase > DEPTH_MAX) {
       if (this.allocation(value)) return
     }
     this.whole(value)
+  }
+
+  /** Defers an instance with private fields: the receiver makes it by its class. False: it has none. */
+  private withPrivates(value: object, prototype: object): boolean {
+    if (this.code === null || kinds.kindOf(value) !== kinds.PLAIN) return false
+    const privates = this.code.privatesOf(value)
+    if (privates === undefined) return false
+    this.writer.tag(format.DEFERRED, format.DEFERRED_PRIVATE)
+    this.name(this.classOf(value, prototype))
+    this.name(privates.code)
+    this.defer(value, privates)
+    return true
+  }
+
+  private privates({ names, values }: PrivateValues): void {
+    const { writer } = this
+    writer.word(names.length)
+    const depth = this.depth++
+    for (let index = 0; index < names.length; index++) {
+      this.steps[depth] = names[index]
+      writer.string(names[index])
+      this.value(values[index])
+    }
+    this.depth = depth
   }
 
   /** Writes what to allocate now, and defers the content. False: an object without content of this kind. */
@@ -199,7 +242,6 @@ export class ImageEncoder extends PayloadEncoder {
       this.defer(value)
       return true
     }
-    if (this.isNamed(value)) return false
     switch (kinds.kindOf(value)) {
       case kinds.PLAIN: {
         if (isArguments(value)) return false
@@ -232,14 +274,11 @@ export class ImageEncoder extends PayloadEncoder {
     return true
   }
 
-  private isNamed(value: object): boolean {
-    return this.code?.nameOf(value) !== undefined || intrinsicName(value) !== undefined
-  }
-
-  private defer(object: object): void {
+  private defer(object: object, privates: PrivateValues | null = null): void {
     const depth = Math.min(this.depth, PATH_MAX)
     this.deferred.push({
       object,
+      privates,
       steps: this.steps.slice(0, depth),
       indices: this.indices.slice(0, depth),
       mapKeys: this.mapKeys.slice(0, depth),
@@ -247,7 +286,7 @@ export class ImageEncoder extends PayloadEncoder {
   }
 
   /** Writes the content of a deferred object. */
-  private content({ object, steps, indices, mapKeys }: Deferred): void {
+  private content({ object, privates, steps, indices, mapKeys }: Deferred): void {
     const { length } = steps
     for (let at = 0; at < length; at++) {
       this.steps[at] = steps[at] as PathStep
@@ -260,6 +299,7 @@ export class ImageEncoder extends PayloadEncoder {
     this.depthBase = length
     if (typeof object === 'function') this.exact(object, extraKeys(object))
     else this.whole(object, true)
+    if (privates !== null) this.privates(privates)
     this.depthBase = base
     this.depth = 0
   }
@@ -275,7 +315,6 @@ export class ImageEncoder extends PayloadEncoder {
       this.parts(value, kind)
       return
     }
-    if (!isAllocated && this.named(value)) return
     const slot = kinds.kindOf(value)
     this.extra(value, slot, prototype)
     if (slot === kinds.PLAIN) {

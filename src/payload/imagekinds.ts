@@ -6,7 +6,7 @@
  * have registered.
  */
 
-/** The name by which another thread, or another process with the same code, finds a function or a class. */
+/** The name by which another thread, or another process with the same code, finds what a module holds. */
 export interface CodeName {
   /** The key of the module: the same on every machine. */
   readonly module: string
@@ -14,7 +14,7 @@ export interface CodeName {
   readonly url: string
   /** The path of names inside the module: `Parser.prototype.next`. */
   readonly key: string
-  /** The hash of the compiled body; '' where the body does not matter. */
+  /** The hash of the compiled body, or what else must be the same there; '' where the path is enough. */
   readonly hash: string
 }
 
@@ -26,18 +26,41 @@ export class ImageError extends Error {
 
 /** An upper layer, which knows the code of this thread. */
 export interface ImageCode {
-  /** The name of a function, a class, or another object that modules or the platform hold; or undefined. */
-  nameOf(value: object): CodeName | undefined
+  /** An image begins. */
+  begin(): void
+  /** The name of a function, object or symbol that a module made when it was loaded; or undefined. */
+  nameOf(value: object | symbol): CodeName | undefined
+  /** If a module holds the object, and it has no name: what holds it, and the advice. Else undefined. */
+  heldBy(value: object | symbol): { readonly holder: string; readonly advice: string } | undefined
   /** The name of the class that has this prototype; a text, if its objects cannot be copied; or undefined. */
   classOf(prototype: object): CodeName | string | undefined
-  /** The name of a closure and the values that it captures, or undefined. */
-  closureOf(fn: object): { readonly code: CodeName; readonly captured: readonly unknown[] } | undefined
+  /** The private fields of an instance, and the class that declares them; or undefined. */
+  privatesOf(value: object): PrivateValues | undefined
+  /** A new object with this prototype and the private fields of the class. Throws as `find`. */
+  install(name: CodeName, prototype: object): object
+  writePrivates(name: CodeName, object: object, names: readonly string[], values: readonly unknown[]): void
+  /** How a closure was made, or undefined. */
+  closureOf(fn: object): ClosureName | undefined
   /** Finds what `nameOf` named. Throws if it is missing or has changed. */
-  find(name: CodeName): object
+  find(name: CodeName): object | symbol
   /** The prototype of the class that `classOf` named. Throws likewise. */
   prototypeOf(name: CodeName): object
-  /** Makes the closure again, with these captured values. Throws likewise. */
-  make(name: CodeName, captured: readonly unknown[]): object
+  /** Makes the closure again. Throws likewise. */
+  make(name: CodeName, captured: readonly unknown[], isMarked: boolean): object
+}
+
+export interface PrivateValues {
+  readonly code: CodeName
+  readonly names: readonly string[]
+  readonly values: readonly unknown[]
+}
+
+export interface ClosureName {
+  readonly code: CodeName
+  /** The values that it captures. */
+  readonly captured: readonly unknown[]
+  /** It has the mark of functions that unwind: some get it only when they are passed on. */
+  readonly isMarked: boolean
 }
 
 let code: ImageCode | null = null

@@ -7,6 +7,7 @@ import {
   NEAR_BYTES_MAX,
   UTF16,
 } from './format.ts'
+import { copyInto } from './bytes.ts'
 import { TextBytes } from './text.ts'
 
 const WORDS_FIRST = 4096
@@ -140,8 +141,7 @@ export class PayloadWriter {
     if (at <= 64) for (let index = 0; index < at; index++) i32[pointer + index] = words[index]
     else i32.set(words.subarray(0, at), pointer)
     for (const { patch, bytes } of this.far) {
-      const start = (pointer + words[patch]) * 4
-      u8.set(bytes, start)
+      copyInto(u8, (pointer + words[patch]) * 4, bytes)
     }
   }
 

@@ -6,6 +6,8 @@ import type { Node } from './syntax.ts'
 export interface Analysis {
   program: Node
   isModule: boolean
+  /** Its functions can move, so what its variables hold has names. */
+  isMovable: boolean
   root: Func
   funcs: Func[]
   funcOf: Map<Node, Func>

@@ -65,6 +65,7 @@ export class Analyzer {
     })
     return {
       program: this.#program,
+      isMovable: false,
       isModule: this.#isModule,
       root,
       funcs: this.funcs,

@@ -152,7 +152,8 @@ function isShadowed(holder: Node, owner: Node): boolean {
   )
 }
 
-function mark({ program, funcs }: Analysis, all: boolean, movable: boolean): void {
+function mark(analysis: Analysis, all: boolean, movable: boolean): void {
+  const { program, funcs } = analysis
   const module = markIn(program.body)
   const moduleMoves = movableIn(program.body) === true || (movable && (module ?? null) === null)
   const whole = all || module !== undefined
@@ -169,6 +170,7 @@ function mark({ program, funcs }: Analysis, all: boolean, movable: boolean): voi
     else if (whole) func.mark = 'module'
     else if (func.parent?.mark === 'function' || func.parent?.mark === 'inherited') func.mark = 'inherited'
   }
+  analysis.isMovable = moduleMoves || funcs.some(func => func.movable)
 }
 
 /** Finds the target of a call, if the source shows it. */

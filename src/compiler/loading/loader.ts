@@ -221,7 +221,7 @@ function textOf(source: NonNullable<Loaded['source']>, file: string, types = fal
 
 /** Messages in heddle's own files contain the directive: in them it must be a statement on its own line. */
 const ownPath: string = fileURLToPath(ownFolder)
-const ownDirective = /^\s*['"]use task['"]/m
+const ownDirective = /^\s*['"]use task(?: movable)?['"]/m
 
 function bytesOf(source: ArrayBuffer | NodeJS.TypedArray): Buffer {
   return ArrayBuffer.isView(source)

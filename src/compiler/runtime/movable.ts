@@ -1,24 +1,36 @@
 /** The registration of compiled modules whose functions can move. */
 import type { Reenter } from '../../coroutine/core/frames.ts'
-import { type MovableFunction, registerMovable } from '../../coroutine/core/movable.ts'
+import { type MovableFunction, type MovableVariables, registerMovable } from '../../coroutine/core/movable.ts'
 
-export { stamp } from '../../coroutine/core/movable.ts'
+export { moduleLoaded, stamp } from '../../coroutine/core/movable.ts'
 
 /** One function, as the compiler writes it: key, hash, slots, live slots, second form, maker. */
 type Entry = readonly [string, string, string, string, Reenter | 0, ((...captured: any[]) => object) | 0]
 
-/** Called once for the module, and once for each class with movable members. */
+/**
+ * Called once for the module, and once for each class with movable members. `imports`: the names of the
+ * variables that other modules set.
+ */
 export function movable(
   module: string,
   url: string,
   entries: readonly Entry[],
   variables: object | null = null,
+  imports = '',
+  hash = '',
+  awaitsEnd = 0,
 ): void {
+  const all: MovableVariables | null = variables && {
+    all: variables,
+    imports: imports === '' ? [] : imports.split(','),
+    hash,
+    awaitsEnd: awaitsEnd === 1,
+  }
   registerMovable(
     module,
     url,
     entries.map(entry => new CompiledFunction(entry)),
-    variables,
+    all,
   )
 }
 

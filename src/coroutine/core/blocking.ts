@@ -94,6 +94,9 @@ export function* suspendForm<T>(
   return value as T
 }
 
+/** One for all: a generator that sleeps inside `yield*` keeps the result. */
+const suspendedResult: IteratorYieldResult<number> = { value: SUSPENDED, done: false }
+
 /**
  * A sleep as one small object instead of two generators: a program may have a hundred thousand sleepers.
  */
@@ -113,7 +116,7 @@ class Sleep implements Iterator<number, void, unknown> {
     }
     beginWait(currentRunner('sleep()'), this.#ms, false)
     this.#isBegun = true
-    return { value: SUSPENDED, done: false }
+    return suspendedResult
   }
 
   throw(error: unknown): never {

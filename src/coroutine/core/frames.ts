@@ -188,23 +188,49 @@ export function take(): unknown {
 }
 
 /**
- * Under this symbol an iterator that stops once carries the second form of a frame that stands for it, which
- * needs nothing of the iterator: so a task can move while it waits there.
+ * Under this symbol an iterator carries the second form of a frame that stands for it while it has stopped:
+ * so a task can move while it waits there.
  */
 export const asFrame: unique symbol = Symbol('heddle.asFrame')
+/** The values of that frame. Missing: it has none. */
+export const frameValues: unique symbol = Symbol('heddle.frameValues')
+
+interface AsFrame {
+  readonly [asFrame]?: Reenter
+  readonly [frameValues]?: unknown[]
+}
 
 /** Runs a generator inside a function that can unwind: its value, or unwinding has begun. */
-export function run(made: Generator<number, any, any> & { readonly [asFrame]?: Reenter }): unknown {
+export function run(made: Generator<number, any, any> & AsFrame): unknown {
   const step = made.next()
   if (step.done) return step.value
   const reenter = made[asFrame]
-  if (reenter !== undefined) {
-    frames.u = 1
-    stop = step.value
-    return save(undefined, 0, [], reenter)
-  }
+  if (reenter !== undefined) return stopAs(reenter, made[frameValues] ?? [], step.value)
   suspendIn(new GeneratorChain(made), step.value)
   return undefined
+}
+
+function stopAs(reenter: Reenter, values: unknown[], why: number): undefined {
+  frames.u = 1
+  stop = why
+  return save(undefined, 0, values, reenter)
+}
+
+/**
+ * In the second form of an iterator's frame: continues the iterator with the value or the error that the
+ * frame is entered again with. Its value, or unwinding has begun.
+ */
+export function continueAs(
+  made: Iterator<number, unknown, unknown>,
+  reenter: Reenter,
+  values: unknown[],
+): unknown {
+  const throws = raising
+  const given = sent
+  raising = false
+  sent = undefined
+  const step = throws ? made.throw!(given) : made.next(given)
+  return step.done === true ? step.value : stopAs(reenter, values, step.value)
 }
 
 function suspendIn(chain: GeneratorChain, why: number): void {

@@ -11,9 +11,12 @@
  * A program may load a module twice, in two versions. Of several modules with one key, the one with the right
  * hash is used.
  */
+import { unwinds } from './coroutine.ts'
 import { type CodeName, type ImageCode, setImageCode } from '../../payload/imagekinds.ts'
+import { itself } from './coroutine.ts'
 import type { Reenter } from './frames.ts'
-import { findNamed, functionHash, nameValues, readOf } from './modulevalues.ts'
+import { install, type PrivateFields, privateFieldsOf } from './privatefields.ts'
+import { LEVELS_MAX, ModuleValues, nameless, names as namesOfValues, OBJECTS_MAX } from './modulevalues.ts'
 
 /** One entry of a movable module. */
 export interface MovableFunction {
@@ -35,14 +38,26 @@ export interface MovableFunction {
 
 interface Entry extends CodeName {
   readonly fn: MovableFunction
+  readonly of: Module
 }
 
 interface Module {
   readonly key: string
   readonly url: string
   readonly entries: Map<string, Entry>
-  /** Its variables, by name. A read throws while a constant is not set. */
-  readonly variables: Map<string, () => unknown>
+  readonly values: ModuleValues
+}
+
+/** The variables of a compiled module. */
+export interface MovableVariables {
+  /** A property for each variable: functions, classes and objects are found in them. */
+  readonly all: object
+  /** The names of those that other modules set: modules that are not JSON. */
+  readonly imports: readonly string[]
+  /** The hash of the module's code. */
+  readonly hash: string
+  /** The module calls `moduleLoaded` at its end. */
+  readonly awaitsEnd: boolean
 }
 
 /** By key; the module that was loaded last comes first. */
@@ -55,29 +70,43 @@ const makers = new Map<object, Entry>()
 
 /**
  * Registers functions of a module. `module` is the same wherever the module runs; `url` is where this copy
- * was loaded from. `variables` has a property for each variable of the module: functions and classes are
- * found in them. A module may call it several times.
+ * was loaded from. A module may call it several times.
  */
 export function registerMovable(
   module: string,
   url: string,
   functions: readonly MovableFunction[],
-  variables: object | null = null,
+  variables: MovableVariables | null = null,
 ): void {
   const found = moduleOf(module, url)
+  const { entries, values } = found
   for (const fn of functions) {
-    const entry: Entry = { module, url, key: fn.key, hash: fn.hash, fn }
-    if (fn.hash !== '') found.entries.set(fn.key, entry)
+    const entry: Entry = { module, url, key: fn.key, hash: fn.hash, fn, of: found }
+    if (fn.hash !== '') entries.set(fn.key, entry)
     if (fn.reenter) names.set(fn.reenter, entry)
     if (fn.make) makers.set(fn.make, entry)
-    if (fn.value) found.variables.set(fn.key, fn.value)
+    if (fn.value) values.variables.set(fn.key, fn.value)
   }
   if (variables !== null) {
-    for (const name of Object.keys(variables)) {
-      found.variables.set(name, () => (variables as Record<string, unknown>)[name])
+    const { all, imports, hash, awaitsEnd } = variables
+    for (const name of Object.keys(all)) {
+      values.variables.set(name, () => (all as Record<string, unknown>)[name])
     }
+    values.imports = new Set(imports)
+    values.hash = hash
+    values.awaitsEnd = awaitsEnd
   }
-  unnamed.add(found)
+  unnamed.add(values)
+}
+
+/**
+ * The module has been loaded: from now on its objects have their names, whatever the program does with
+ * them.
+ */
+export function moduleLoaded(module: string, url: string): void {
+  const { values } = moduleOf(module, url)
+  values.survey()
+  unnamed.delete(values)
 }
 
 function moduleOf(key: string, url: string): Module {
@@ -85,7 +114,7 @@ function moduleOf(key: string, url: string): Module {
   if (list === undefined) modules.set(key, (list = []))
   let found = list.find(other => other.url === url)
   if (found === undefined) {
-    found = { key, url, entries: new Map(), variables: new Map() }
+    found = { key, url, entries: new Map(), values: new ModuleValues(key, url) }
     list.unshift(found)
   }
   return found
@@ -107,6 +136,8 @@ export function immovable(fn: object): string | null {
   const name = found.nameOf(fn)
   const entry = name === undefined ? undefined : modules.get(name.module)?.[0]?.entries.get(name.key)
   if (entry?.fn.reenter) return null
+  // It has no place where it could stop: its task needs no state.
+  if (entry === undefined && name !== undefined && unwinds(fn)) return null
   return name === undefined
     ? "it is not compiled as movable; begin it, or its module, with 'use task movable'"
     : 'the compiler could not make it movable; `heddle compile --stats` says why'
@@ -169,47 +200,105 @@ export class ModuleMissingError extends Error {
   readonly module: string
   readonly url: string
 
-  constructor({ module, url }: CodeName) {
+  constructor({ module, url }: Pick<CodeName, 'module' | 'url'>) {
     super(`the task needs the module ${module}, which is not loaded here; import it first (it was at ${url})`)
     this.module = module
     this.url = url
   }
 }
 
-/** The names of the functions and classes in the variables of modules. */
-let named = new WeakMap<object, CodeName>()
-/** Modules whose variables have not all been named: constants are set late. */
-const unnamed = new Set<Module>()
+/** Modules whose values are not named yet: they are being loaded, or register themselves without an end. */
+const unnamed = new Set<ModuleValues>()
 
-function namesOfValues(): WeakMap<object, CodeName> {
-  for (const module of unnamed) if (nameValues(module, named)) unnamed.delete(module)
-  return named
+function nameValues(): void {
+  for (const values of unnamed) if (values.survey() || values.awaitsEnd) unnamed.delete(values)
 }
 
-/** After a program has changed the objects of its modules: names are made again when they are needed. */
-export function forgetNames(): void {
-  named = new WeakMap()
-  for (const list of modules.values()) for (const module of list) unnamed.add(module)
-}
-
-function findValue(name: CodeName): object {
+/** The copies of a module, the sender's first: it may be loaded twice. */
+function copiesOf(name: CodeName): readonly Module[] {
   const list = modules.get(name.module)
   if (list === undefined) throw new ModuleMissingError(name)
-  for (const { variables } of list) {
-    const value = findNamed(variables, name.key)
-    if (value !== undefined && (name.hash === '' || functionHash(value) === name.hash)) return value
+  if (list.length === 1 || list[0].url === name.url) return list
+  const same = list.find(({ url }) => url === name.url)
+  return same === undefined ? list : [same, ...list]
+}
+
+function findValue(name: CodeName): object | symbol {
+  const list = copiesOf(name)
+  nameValues()
+  for (const { values } of list) {
+    const found = values.find(name.key)
+    if (found !== undefined && found.hash === name.hash) return found.value
   }
+  const what = name.hash.startsWith('value') ? 'object' : 'function or class'
   throw new CodeChangedError(
     name.module,
     name.key,
-    `${name.module}: ${name.key} is no longer the same function or class there; restart the task, or go on with the code that made it`,
+    `${name.module}: ${name.key} is no longer the same ${what} there; restart the task, or go on with the code that made it`,
   )
+}
+
+/** The modules of the functions on the stack that an image contains. */
+let scope: Set<Module> = new Set()
+/** What these modules hold without a name; null: not asked yet. A text: the module that holds too much. */
+let heldNow: Map<object | symbol, CodeName> | string | null = null
+
+/** The frames with these second forms will be written. */
+export function enterFrames(reenters: Iterable<Reenter | null>): void {
+  scope = new Set()
+  heldNow = null
+  for (const reenter of reenters) {
+    const of = reenter === null ? undefined : names.get(reenter)?.of
+    if (of !== undefined) scope.add(of)
+  }
+}
+
+/** The regular expressions of the modules around these frames that are in the middle of a text. */
+export function searchesAround(reenters: Iterable<Reenter | null>): RegExp[] {
+  enterFrames(reenters)
+  return [...around(scope)].flatMap(({ searches }) => searches.filter(({ lastIndex }) => lastIndex !== 0))
+}
+
+/**
+ * Gives them their positions here, and all others position 0: a task reads the matches of `while
+ * (r.exec(text))` one by one, and may move between two.
+ */
+export function restoreSearches(
+  reenters: Iterable<Reenter | null>,
+  positions: ReadonlyMap<unknown, number>,
+): void {
+  enterFrames(reenters)
+  for (const { searches } of around(scope))
+    for (const search of searches) Reflect.set(search, 'lastIndex', positions.get(search) ?? 0)
+}
+
+/** The values of modules, and of those that they import. */
+function around(modulesOfStack: Iterable<Module>): Set<ModuleValues> {
+  nameValues()
+  const all = new Set<ModuleValues>()
+  for (const { values } of modulesOfStack) all.add(values)
+  for (const values of all) for (const near of values.neighbours()) all.add(near)
+  return all
+}
+
+function reachedNow(): Map<object | symbol, CodeName> | string {
+  const found: Parameters<ModuleValues['reachedNow']>[0] = new Map()
+  for (const values of around(scope)) if (!values.reachedNow(found)) return values.key
+  return found
+}
+
+/**
+ * For debug mode: the variables and objects of the modules on a stack that have changed since these were
+ * loaded, as `module: path`. Each CPU has its own.
+ */
+export function changedState(reenters: Iterable<Reenter | null>): string[] {
+  enterFrames(reenters)
+  return [...around(scope)].flatMap(values => values.changes().map(path => `${path} of ${values.key}`))
 }
 
 function find(name: CodeName): MovableFunction {
   const { module, key, hash } = name
-  const list = modules.get(module)
-  if (list === undefined) throw new ModuleMissingError(name)
+  const list = copiesOf(name)
   let other: Entry | undefined
   for (const { entries } of list) {
     const entry = entries.get(key)
@@ -226,29 +315,90 @@ function find(name: CodeName): MovableFunction {
   )
 }
 
+function fieldsOf(name: CodeName): { cls: object; fields: PrivateFields } {
+  const cls = found.find(name)
+  const fields = typeof cls === 'function' ? privateFieldsOf(cls) : undefined
+  if (fields === undefined) throw otherFields(name)
+  return { cls: cls as object, fields }
+}
+
+function otherFields({ module, key }: CodeName): CodeChangedError {
+  return new CodeChangedError(
+    module,
+    key,
+    `${module}: the class ${key} has other #private fields there; restart the task, or go on with the code that made it`,
+  )
+}
+
+const remedy = 'let the task hold it alone, share its memory, or spawn with `movable: false`'
+
 const found: ImageCode = {
+  begin() {
+    enterFrames([])
+  },
   nameOf(value) {
     if (typeof value === 'function') {
       const second = names.get(value as Reenter)
       if (second !== undefined) return second
     }
-    return namesOfValues().get(value)
+    if (unnamed.size > 0) nameValues()
+    return namesOfValues.get(value)
+  },
+  heldBy(value) {
+    if (scope.size === 0) return undefined
+    heldNow ??= reachedNow()
+    if (typeof heldNow === 'string') {
+      return {
+        holder: `the task or the module ${heldNow}`,
+        advice: `the module holds more than ${OBJECTS_MAX} objects, or some that are nested ${LEVELS_MAX} deep, so they have no names; keep them in a module that is not movable, or spawn with \`movable: false\``,
+      }
+    }
+    const held = heldNow.get(value)
+    if (held !== undefined)
+      return {
+        holder: `${held.key} of ${held.module}`,
+        advice: `the module got it after it was loaded, and would keep another one; ${remedy}`,
+      }
+    const foreign = nameless.get(value)
+    if (foreign !== undefined)
+      return {
+        holder: `${foreign.key} of ${foreign.module}`,
+        advice: `it is imported from a module without 'use task movable', so it has no name; compile that module too, or: ${remedy}`,
+      }
+    return undefined
   },
   classOf(prototype) {
     const own = Object.getOwnPropertyDescriptor(prototype, 'constructor')?.value as object | undefined
     if (typeof own !== 'function' || (own as { prototype?: unknown }).prototype !== prototype)
       return undefined
-    const name = namesOfValues().get(own)
-    return name !== undefined && hasPrivates(prototype) ? 'has #private members' : name
+    const name = found.nameOf(own)
+    return name === undefined ? undefined : (privatesIn(prototype).refused ?? name)
+  },
+  privatesOf(value) {
+    const prototype = Object.getPrototypeOf(value) as object
+    const { carrier } = privatesIn(prototype)
+    const fields = carrier === null ? undefined : privateFieldsOf(carrier)
+    const code = carrier === null ? undefined : found.nameOf(carrier)
+    if (fields === undefined || code === undefined || !fields.has(value)) return undefined
+    return { code, names: fields.names, values: fields.read(value) }
+  },
+  install(name, prototype) {
+    return install(fieldsOf(name).cls, prototype)
+  },
+  writePrivates(name, object, names, values) {
+    const { fields } = fieldsOf(name)
+    if (names.join() !== fields.names.join()) throw otherFields(name)
+    fields.write(object, values)
   },
   closureOf(fn) {
     const made = Stamp.of(fn)
     if (made === undefined) return undefined
     const entry = makers.get(made[0] as object)
-    return entry === undefined ? undefined : { code: entry, captured: made.slice(1) }
+    if (entry === undefined) return undefined
+    return { code: entry, captured: made.slice(1), isMarked: Object.hasOwn(fn, itself) }
   },
   find(name) {
-    if (name.hash === '' || name.hash.startsWith('text ')) return findValue(name)
+    if (name.hash === '' || /^(?:text|value) /.test(name.hash)) return findValue(name)
     const { reenter } = find(name)
     if (reenter) return reenter
     throw new CodeChangedError(
@@ -263,39 +413,46 @@ const found: ImageCode = {
     if (typeof prototype === 'object' && prototype !== null) return prototype
     throw new CodeChangedError(name.module, name.key, `${name.module}: ${name.key} is no longer a class`)
   },
-  make(name, captured) {
+  make(name, captured, isMarked) {
     const { make } = find(name)
-    if (make) return make(...captured)
+    if (make) {
+      const made = make(...captured)
+      if (isMarked) Object.defineProperty(made, itself, { value: made, configurable: true, writable: true })
+      return made
+    }
     throw new CodeChangedError(name.module, name.key, `${name.module}: ${name.key} is no longer a closure`)
   },
 }
 
 setImageCode(found)
 
-const withPrivates = new WeakMap<object, boolean>()
+/**
+ * Where the private fields of instances with this prototype come from: `carrier`, the base class that has
+ * accessors for them. `refused`: a class of the chain has members without these. Null: there are none.
+ */
+interface Privates {
+  readonly carrier: object | null
+  readonly refused: string | null
+}
 
-/** Whether a class, or a class above it, declares private members: no other code can copy these. */
-function hasPrivates(prototype: object): boolean {
+const withPrivates = new WeakMap<object, Privates>()
+
+function privatesIn(prototype: object): Privates {
   let known = withPrivates.get(prototype)
   if (known === undefined) {
     const own = Object.getOwnPropertyDescriptor(prototype, 'constructor')?.value as unknown
-    known = typeof own === 'function' && /[^\w$]#[\w$]/.test(Function.prototype.toString.call(own))
     const above = Object.getPrototypeOf(prototype) as object | null
-    known ||= above !== null && above !== Object.prototype && hasPrivates(above)
+    const isBase = above === null || above === Object.prototype
+    known = isBase ? { carrier: null, refused: null } : privatesIn(above)
+    if (typeof own === 'function' && /[^\w$]#[\w$]/.test(Function.prototype.toString.call(own))) {
+      if (isBase && privateFieldsOf(own) !== undefined) known = { carrier: own, refused: null }
+      else known = { carrier: null, refused: refusalOf(own, isBase) }
+    }
     withPrivates.set(prototype, known)
   }
   return known
 }
 
-/**
- * For debug mode: the variable of a movable module that holds this object, as `module variable`, or
- * undefined. The object is copied when the task moves, and the variable keeps the original.
- */
-export function variableHolding(object: object): string | undefined {
-  for (const list of modules.values()) {
-    for (const { key, variables } of list) {
-      for (const [name, read] of variables) if (readOf(read) === object) return `${key} ${name}`
-    }
-  }
-  return undefined
+function refusalOf({ name }: { name: string }, isBase: boolean): string {
+  return isBase ? `has #private members (of ${name})` : `has #private members of a derived class (${name})`
 }

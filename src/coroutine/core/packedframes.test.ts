@@ -1,13 +1,14 @@
 /** Frames as data: hand-written movable functions, packed and continued elsewhere. */
 import { expect, test } from 'vitest'
+import { renamed, sealed } from '../../../testing/payload/images.ts'
 import { payloadArena } from '../../../testing/payload/setup.ts'
 import { imageFromBytes, imageToBytes, modulesOfBytes } from '../../payload/imagebytes.ts'
 import { ImageError } from '../../payload/imagekinds.ts'
 import { UntravelableError } from '../../payload/untravelable.ts'
 import { type Coroutine, continued } from './coroutine.ts'
 import { frames, type Reenter, save, take } from './frames.ts'
-import { CodeChangedError, ModuleMissingError, registerMovable, stamp } from './movable.ts'
-import { obstacleOf, packFrames, unpackFrames, copiesOfVariables, PackedFrames } from './packedframes.ts'
+import { CodeChangedError, moduleLoaded, ModuleMissingError, registerMovable, stamp } from './movable.ts'
+import { obstacleOf, packFrames, unpackFrames, changesAround, PackedFrames } from './packedframes.ts'
 
 const module = 'test/hand.ts'
 const url = import.meta.url
@@ -227,32 +228,6 @@ test('a changed body is an error that names the function; so are a missing modul
   expect(() => imageFromBytes(missing)).toThrow('the task needs the module test/lost.ts')
 })
 
-/** The image with another text of the same length, and right checksums. */
-function renamed(image: Uint8Array, from: string, to: string): Uint8Array {
-  const copy = image.slice()
-  const text = Buffer.from(copy.buffer).toString('latin1')
-  const at = text.indexOf(from)
-  expect(at).toBeGreaterThan(0)
-  copy.set(Buffer.from(to, 'latin1'), at)
-  return sealed(copy)
-}
-
-/** Corrects the checksums, as an attacker would. */
-function sealed(image: Uint8Array): Uint8Array {
-  const i32 = new Int32Array(image.buffer)
-  let first = 0x811c9dc5 | 0
-  let second = 0x9e3779b9 | 0
-  for (let at = 4; at < i32.length; at++) {
-    first = Math.imul(first ^ i32[at], 0x01000193)
-    first ^= first >>> 15
-    second = (Math.imul(second, 0x85ebca6b) + i32[at]) | 0
-    second ^= second >>> 13
-  }
-  i32[2] = first
-  i32[3] = second
-  return image
-}
-
 test('an obstacle is named: a function that is not movable, a coroutine that has not unwound', () => {
   const plain = { walk: (() => 0) as Reenter }.walk
   expect(obstacleOf(continued([{ reenter: plain, place: 0, self: 0, values: [] }], false))).toBe(
@@ -314,10 +289,170 @@ test('an image that was changed on purpose, with right checksums, is an error or
   expect(errors).toBeGreaterThan(500)
 })
 
-test('an object that a variable of a module holds too is named, for debug mode', () => {
-  const held = { count: 1 }
-  registerMovable('copies', 'copies', [], { held, other: 1 })
-  const packed = new PackedFrames()
-  packed.frames = [{ reenter: null, place: 0, self: undefined, values: [1, held, { count: 1 }] }]
-  expect(copiesOfVariables(packed)).toEqual(['value 1 (the variable copies held)'])
+/** A module whose variables are the properties of an object; loaded. */
+function loaded<T extends object>(key: string, all: T, imports: string[] = [], awaitsEnd = false): T {
+  const reenter: Reenter = () => 0
+  registerMovable(key, key, [{ key: 'run', hash: 'r', reenter, slots: ['held'] }], {
+    all: Object.assign(all, { reenter }),
+    imports,
+    hash: 'm1',
+    awaitsEnd,
+  })
+  moduleLoaded(key, key)
+  return all
+}
+
+function holding(all: object, ...values: unknown[]): PackedFrames {
+  const { reenter } = all as { reenter: Reenter }
+  return packFrames(continued([{ reenter, place: 0, self: undefined, values }], false))
+}
+
+const valuesOf = (image: Uint8Array): any => (imageFromBytes(image) as PackedFrames).frames[0].values
+
+test('what a module holds when it has been loaded travels by name, whatever happens to it later', () => {
+  const deep = { leaf: true }
+  const kind = Symbol('kind')
+  const all = loaded('held/all', {
+    types: { num: new Point(1), 'odd name': [deep] },
+    byName: new Map<string, unknown>([['first', { a: 1 }]]),
+    byObject: new Map<unknown, unknown>([[{ key: 1 }, new Set([{ b: 2 }])]]),
+    memory: new WeakMap(),
+    proxy: new Proxy({}, {}),
+    kind,
+    base: Object.create({ proto: true }) as object,
+    twoViews: new Uint8Array(new Float64Array(1).buffer),
+  })
+  const parts = [
+    all.types,
+    all.types.num,
+    deep,
+    all.byName.get('first'),
+    [...all.byObject][0][0],
+    [...([...all.byObject][0][1] as Set<unknown>)][0],
+    all.memory,
+    all.proxy,
+    kind,
+    Object.getPrototypeOf(all.base),
+    all.twoViews.buffer,
+    Object.assign(Object.create(all.base), { own: 1 }),
+  ]
+  const image = imageToBytes(holding(all, ...parts), 'frames')
+  // What the program changes afterwards has no effect on names.
+  all.byName.clear()
+  all.types['odd name'].unshift({ other: true } as never)
+  for (const bytes of [image, imageToBytes(holding(all, ...parts), 'frames')]) {
+    const arrived = valuesOf(bytes)
+    for (let at = 0; at < parts.length - 1; at++) expect(arrived[at] === parts[at], `part ${at}`).toBe(true)
+    expect(Object.getPrototypeOf(arrived.at(-1))).toBe(all.base)
+  }
+  const word = codecs[0].encodeImage(holding(all, deep), 'frames')
+  expect((codecs[1].decodeImage(word) as PackedFrames).frames[0].values[0]).toBe(deep)
+  codecs[0].free(word)
+})
+
+test('what a module got later does not travel: a copy would be a second one', () => {
+  const list: unknown[] = []
+  const all = loaded('held/later', { list, cache: new Map<string, unknown>(), last: null as unknown })
+  const entry = { id: 1 }
+  expect(() => imageToBytes(holding(all, { entry }), '')).not.toThrow()
+  list.push({ inside: entry })
+  const text = `held.entry: this object that list[0].inside of held/later holds cannot travel`
+  expect(() => imageToBytes({ frames: holding(all, { entry }) }, '')).toThrow(`frames[0].values.${text}`)
+  expect(() => imageToBytes({ frames: holding(all, { entry }) }, '')).toThrow('after it was loaded')
+  list.pop()
+  expect(valuesOf(imageToBytes(holding(all, { entry }), ''))[0]).toEqual({ entry })
+  for (const hold of [
+    () => void (all.last = entry),
+    () => void all.cache.set('k', [entry]),
+    () => void Object.assign(helper, { last: entry }) as never,
+  ].slice(0, 2)) {
+    hold()
+    expect(() => imageToBytes(holding(all, [entry]), '')).toThrow('of held/later holds cannot travel')
+    all.last = null
+    all.cache.clear()
+  }
+  const closure = counter({ v: 0 }, {})
+  all.last = closure
+  expect(() => imageToBytes(holding(all, closure), '')).toThrow('last of held/later holds')
+  // The modules that a module on the stack imports are looked through too.
+  const importer = loaded('held/importer', { list, other: 1 }, ['list'])
+  list.push(entry)
+  expect(() => imageToBytes(holding(importer, entry), '')).toThrow('list[0] of held/later holds')
+})
+
+test('an import from a module that is not movable has the names of properties, and none of positions', () => {
+  const plain = { config: { port: 1 }, rows: [{ id: 1 }] }
+  const all = loaded('held/imports', { plain, own: 1 }, ['plain'])
+  expect(valuesOf(imageToBytes(holding(all, plain.config), ''))[0]).toBe(plain.config)
+  expect(() => imageToBytes(holding(all, plain.rows[0]), '')).toThrow(
+    "plain.rows[0] of held/imports holds cannot travel to another thread; it is imported from a module without 'use task movable'",
+  )
+})
+
+test('a module that holds too many objects is an obstacle for its tasks', () => {
+  const all = loaded('held/large', { rows: Array.from({ length: 60_000 }, (_, id) => ({ id })) })
+  expect(() => imageToBytes(holding(all, 1, 'text', all.rows), '')).not.toThrow()
+  expect(() => imageToBytes(holding(all, all.rows[59_999]), '')).toThrow('held/large')
+  let list: { next: unknown } | null = null
+  for (let length = 0; length < 200; length++) list = { next: list }
+  const deep = loaded('held/deep', { list })
+  expect(() => imageToBytes(holding(deep, {}), '')).toThrow('held/deep holds cannot travel')
+})
+
+test('a name with a position needs the same code of the module; any name needs the same kind', () => {
+  const all = loaded('held/first', { rules: [{ a: 1 }], named: { one: new Point(1) } })
+  const byPosition = imageToBytes(holding(all, all.rules[0]), '')
+  const byProperty = imageToBytes(holding(all, all.named.one), '')
+  const other = { rules: [{ a: 2 }], named: { one: new Point(2) }, reenter: (all as any).reenter }
+  registerMovable('held/other', 'held/other', [{ key: 'run', hash: 'r', reenter: other.reenter }], {
+    all: other,
+    imports: [],
+    hash: 'm2',
+    awaitsEnd: false,
+  })
+  moduleLoaded('held/other', 'held/other')
+  expect(() => imageFromBytes(renamed(byPosition, 'held/first', 'held/other'))).toThrow(
+    'held/other: rules[0] is no longer the same object there',
+  )
+  const arrived = valuesOf(renamed(byProperty, 'held/first', 'held/other'))
+  expect(arrived[0] === other.named.one).toBe(true)
+})
+
+test('memory that threads share keeps its own identity', () => {
+  const shared = new SharedArrayBuffer(8)
+  const all = loaded('held/shared', { shared, view: new Int32Array(shared) })
+  const word = codecs[0].encodeImage(holding(all, all.view), 'frames')
+  const view = (codecs[1].decodeImage(word) as PackedFrames).frames[0].values[0] as Int32Array
+  expect(view === all.view).toBe(false)
+  expect(view.buffer).toBe(shared)
+  codecs[0].free(word)
+})
+
+test('the state of modules that has changed since they were loaded is named, for debug mode', () => {
+  const all = loaded('held/changed', {
+    count: 0,
+    state: { at: 0, deep: { n: 1 } },
+    same: { x: 1 },
+    list: [1],
+  })
+  expect(changesAround(holding(all))).toEqual([])
+  all.count++
+  all.state.deep.n++
+  all.list.push(2)
+  expect(changesAround(holding(all))).toEqual([
+    'count of held/changed',
+    'list of held/changed',
+    'state.deep of held/changed',
+  ])
+})
+
+test('a regular expression of a module keeps its position, and the others there begin at 0', () => {
+  const all = loaded('held/search1', { word: /\w/g, sticky: /x/y, plain: /x/ })
+  const there = loaded('held/search2', { word: /\w/g, sticky: /x/y, plain: /x/ })
+  all.word.lastIndex = 3
+  there.sticky.lastIndex = 7
+  const image = renamed(imageToBytes(holding(all, 1), ''), 'held/search1', 'held/search2')
+  unpackFrames(imageFromBytes(image))
+  expect([there.word.lastIndex, there.sticky.lastIndex]).toEqual([3, 0])
+  expect(all.word.lastIndex).toBe(3)
 })

@@ -11,7 +11,14 @@ import { ImageError, registerImageKind } from '../../payload/imagekinds.ts'
 import { type Coroutine, continued, framesIn } from './coroutine.ts'
 import { type Reenter, resumesGenerator, type SavedFrame } from './frames.ts'
 import { afterSleep } from './blocking.ts'
-import { movableOf, registerMovable, variableHolding } from './movable.ts'
+import {
+  changedState,
+  enterFrames,
+  movableOf,
+  registerMovable,
+  restoreSearches,
+  searchesAround,
+} from './movable.ts'
 
 /** One frame. Its parts, in their order: the second form, the place, `this`, the values. */
 class PackedFrame {
@@ -26,6 +33,8 @@ export class PackedFrames {
   /** Whether it was blocked when it was packed: its waker resumes it, with a value. */
   isSuspended = false
   preemptionDepth = 0
+  /** The positions of regular expressions that modules hold. */
+  searches: ReadonlyMap<unknown, number> = new Map()
   frames: readonly PackedFrame[] = []
 }
 
@@ -55,16 +64,30 @@ registerImageKind<PackedFrame>(PackedFrame.prototype, {
 
 registerImageKind<PackedFrames>(PackedFrames.prototype, {
   name: 'frames',
-  parts: ({ isSuspended, preemptionDepth, frames }) => [isSuspended, preemptionDepth, ...frames],
+  parts({ isSuspended, preemptionDepth, searches, frames }) {
+    enterFrames(frames.map(({ reenter }) => reenter))
+    return [isSuspended, preemptionDepth, searches.size, ...[...searches].flat(), ...frames]
+  },
   create: () => new PackedFrames(),
-  fill(packed, [isSuspended, preemptionDepth, ...frames]) {
+  fill(packed, [isSuspended, preemptionDepth, count, ...rest]) {
+    const searches = rest.slice(0, Number(count) * 2)
+    const frames = rest.slice(searches.length)
     if (!frames.every(frame => frame instanceof PackedFrame) || frames.length === 0)
       throw new ImageError('the image is damaged: a task without frames; use another copy of it')
     packed.isSuspended = isSuspended === true
     packed.preemptionDepth = Number(preemptionDepth)
+    packed.searches = new Map(
+      searches.flatMap((search, at) =>
+        at % 2 === 0 && search instanceof RegExp ? [[search, Number(searches[at + 1])] as const] : [],
+      ),
+    )
     packed.frames = frames as PackedFrame[]
   },
-  steps: (_packed, part) => (part < 2 ? [['isSuspended', 'preemptionDepth'][part]] : [part - 2]),
+  steps({ searches }, part) {
+    const before = 3 + searches.size * 2
+    if (part < 3) return [['isSuspended', 'preemptionDepth', 'searches'][part]]
+    return part < before ? ['searches', part - 3] : [part - before]
+  },
 })
 
 registerMovable('heddle', 'heddle', [{ key: 'sleep', hash: '1', reenter: afterSleep }])
@@ -111,23 +134,18 @@ export function packFrames(coroutine: Coroutine): PackedFrames {
     frames.push(one)
   }
   packed.frames = frames
+  packed.searches = new Map(
+    searchesAround(frames.map(({ reenter }) => reenter)).map(search => [search, search.lastIndex]),
+  )
   return packed
 }
 
 /**
- * For debug mode: the values of the frames that a variable of a module holds too. Each is copied by a move:
- * the variable keeps the original.
+ * For debug mode: the variables and objects of the modules on the stack that have changed since these were
+ * loaded. The task finds those of another CPU when it has moved.
  */
-export function copiesOfVariables({ frames }: PackedFrames): string[] {
-  const found: string[] = []
-  for (const { reenter, values } of frames) {
-    values.forEach((value, index) => {
-      const variable = typeof value === 'object' && value !== null ? variableHolding(value) : undefined
-      if (variable === undefined) return
-      found.push(`${movableOf(reenter)?.slots?.[index] ?? `value ${index}`} (the variable ${variable})`)
-    })
-  }
-  return found
+export function changesAround({ frames }: PackedFrames): string[] {
+  return changedState(frames.map(({ reenter }) => reenter))
 }
 
 /** The values of a frame, without those that its code reads no more. */
@@ -140,6 +158,10 @@ function liveValues({ reenter, place, values }: SavedFrame): readonly unknown[] 
 /** A coroutine that continues with these frames. */
 export function unpackFrames(packed: unknown): Coroutine {
   if (!(packed instanceof PackedFrames)) throw new ImageError('the image holds no frames of a task')
+  restoreSearches(
+    packed.frames.map(({ reenter }) => reenter),
+    packed.searches,
+  )
   const made = continued(
     packed.frames as { reenter: Reenter; place: number; self: unknown; values: unknown[] }[],
     packed.isSuspended,

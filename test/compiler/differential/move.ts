@@ -4,6 +4,7 @@ import { registerMovable } from '../../../src/coroutine/core/movable.ts'
 import { obstacleOf, packFrames, unpackFrames } from '../../../src/coroutine/core/packedframes.ts'
 import * as runtime from '../../../src/compiler/runtime.ts'
 import type { CompileOptions } from '../../../src/compiler/compile.ts'
+import { renamed } from '../../../testing/payload/images.ts'
 import { imageFromBytes, imageToBytes } from '../../../src/payload/imagebytes.ts'
 import { UntravelableError } from '../../../src/payload/untravelable.ts'
 import { evaluateModule, evaluateScript, type Namespace } from './evaluate.ts'
@@ -19,7 +20,7 @@ export interface Moved extends Outcome {
 
 const raised = Int32Array.of(1)
 const lowered = Int32Array.of(0)
-const preemptions_max = 200_000
+const preemptions_max = 5_000_000
 
 let instances = 0
 
@@ -37,24 +38,38 @@ export function instantiate(code: string, file: string, others: Record<string, N
     : evaluateModule(code, file, modules)
 }
 
-export async function runMoved(program: Program): Promise<Moved> {
+/** `moves`: whether it moves at the next safepoint. Default: at each. */
+export async function runMoved(program: Program, moves?: () => boolean): Promise<Moved> {
   const counts = { preemptions: 0, moves: 0, obstacles: new Map<string, number>() }
   const outcome = await observe((log: Log) => {
     // The effects of the program are calls of this function, which every copy of the task finds by name.
     const key = `log${instances++}`
     registerMovable('test', '', [{ key, hash: '', value: () => log }])
-    const { threw, value } = driveMoved(program, [log], counts)
+    const { threw, value } = driveMoved(program, [log], counts, { moves })
     if (threw) throw value
     return value
   })
   return { ...outcome, ...counts }
 }
 
+interface MoveOptions {
+  copies?: readonly [string, string]
+  first?: number
+  moves?: (() => boolean) | undefined
+}
+
+/**
+ * Runs the program, and moves it at the first safepoints, then now and then. `copies`: the ends of the
+ * addresses of two copies of its modules, of equal length. It then moves from one copy to the other, as
+ * between two CPUs.
+ */
 export function driveMoved(
   program: (...args: any[]) => unknown,
   args: unknown[],
   counts: { preemptions: number; moves: number; obstacles: Map<string, number> },
+  { copies, first = 2000, moves = () => true }: MoveOptions = {},
 ): { threw: boolean; value: unknown } {
+  let here = 0
   let coroutine = coroutineOf(program, args)
   setSafepointFlag(raised, 0)
   try {
@@ -63,7 +78,7 @@ export function driveMoved(
       if (++counts.preemptions > preemptions_max) throw new Error(`${program.name} goes on and on`)
       setSafepointFlag(lowered, 0)
       // A deep stack moves now and then: each move costs as much as it has frames.
-      if (counts.preemptions > 2000 && counts.preemptions % 499 !== 0) {
+      if ((counts.preemptions > first && counts.preemptions % 499 !== 0) || !moves()) {
         setSafepointFlag(raised, 0)
         continue
       }
@@ -79,7 +94,8 @@ export function driveMoved(
 
   function move(): string | null {
     try {
-      const bytes = imageToBytes({ frames: packFrames(coroutine) }, '')
+      const written = imageToBytes({ frames: packFrames(coroutine) }, '')
+      const bytes = copies === undefined ? written : renamed(written, copies[here], copies[(here ^= 1)])
       coroutine = unpackFrames((imageFromBytes(bytes) as { frames: unknown }).frames)
       return null
     } catch (error) {

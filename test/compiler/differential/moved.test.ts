@@ -1,12 +1,12 @@
 /** Every program with a move at every safepoint: results, errors and effects are those of the plain code. */
 import { describe, expect, test } from 'vitest'
+import { registerMovable } from '../../../src/coroutine/core/movable.ts'
 import { type Program, runPlain, runTwin } from './drive.ts'
-import { movable, runMoved } from './move.ts'
+import { driveMoved, movable, runMoved } from './move.ts'
 import { plain, programFiles, readProgram } from './programs.ts'
 
 /** Programs that see a difference, which docs/moving.md names. */
 const different: Readonly<Record<string, string>> = {
-  callsObjectMethods: 'it compares `this` with an object of its module, which is copied',
   functionsInVariables: 'the engine names the box in the message of a call that is no function',
   generatorsAsObjects: 'the engine names the box in the message of a `new` that is no constructor',
   forInAsksForEachKeyWhenItGetsThere: 'a Proxy among the prototypes sees that all keys are read first',
@@ -54,4 +54,101 @@ test('the programs are many, and they moved', () => {
 test('what does not move has a reason that names it', () => {
   for (const what of obstacles.keys())
     expect(what).toMatch(/: (?:.* is on its stack|it runs as a generator|frames\[\d+\].*: .* cannot travel)/)
+})
+
+describe('what a module holds is the same object after a move', () => {
+  const turns = (): number => 5
+  registerMovable('test', '', [{ key: 'turns', hash: '', value: () => turns }])
+  const counted = () => ({ preemptions: 0, moves: 0, obstacles: new Map<string, number>() })
+  const body = `
+    let same = 0
+    const held = [first(), second()]
+    for (let i = 0; i < turns(i); i++) if (held[0] === first() && held[1] === second()) same++
+    return same`
+
+  test.each([
+    ['constants', 'a.js', `const a = { x: [{}] }; const first = () => a.x[0]; const second = () => a.x;`],
+    [
+      'the default export',
+      'b.js',
+      `export default { deep: { x: 1 } }; const kinds = new Map([['k', {}]])
+       const first = () => kinds.get('k'); const second = () => kinds;`,
+    ],
+    [
+      'symbols and closures of the module',
+      'c.js',
+      `const made = (x => { const f = () => x; return f })(1); const name = Symbol('name')
+       const first = () => made; const second = () => name;`,
+    ],
+  ])('%s', (_what, file, source) => {
+    const text = `'use task movable'\n${source}\nexport function run(turns) {${body}} // the end`
+    const counts = counted()
+    const { value } = driveMoved(movable(text, file, { strip: 1 }).run!, [turns], counts)
+    expect(value).toBe(5)
+    expect(counts.moves).toBeGreaterThan(4)
+  })
+
+  test('the exports of a CommonJS module, and one that returns early', () => {
+    for (const early of ['', 'if (typeof module === "number") return;']) {
+      const text = `'use task movable'\n${early}module.exports = { a: { b: {} }, run(turns) {
+        const first = () => module.exports.a, second = () => module.exports.a.b; ${body} } } // the end`
+      const counts = counted()
+      const { value } = driveMoved(movable(text, 'd.cjs', { strip: 1 }).run!, [turns], counts)
+      expect(value).toBe(5)
+      expect(counts.moves).toBeGreaterThan(4)
+    }
+  })
+})
+
+describe('instances with private members move', () => {
+  const source = `'use task movable'
+    let made = 0
+    export class Base {
+      #x = ++made; y = ++made; #list = []; #self;
+      static #count = 0
+      #add(n) { return this.#x + n }
+      get #last() { return this.#list.at(-1) }
+      constructor({ a }) { this.a = a; this.#self = this; Base.#count++ }
+      run(turns) {
+        for (let i = 0; i < turns(i); i++) { this.#x = this.#add(1); this.#list.push(this) }
+        return [this.#x, this.y, this.a, this.#list.length, this.#last === this, this.#self === this,
+          Base.#count, made, Object.keys(this), #x in this]
+      }
+    }
+    class Derived extends Base { z = 3; constructor(o) { super(o); delete this.y } }
+    class Deep extends Base { #deep = 1; read() { return this.#deep } }
+    class Brand { #brand() { return 1 } is(o) { return #brand in o } }
+    const run = (object, turns) => [object.run(turns), object.constructor.name]
+    export function base(turns) { return run(new Base({ a: 1 }), turns) }
+    export function derived(turns) { return run(new Derived({ a: 2 }), turns) }
+    export function brand(turns) { const b = new Brand(); let is = 0
+      for (let i = 0; i < turns(i); i++) if (b.is(b) && !b.is({})) is++
+      return is }
+    export function deep(turns) { const d = new Deep({ a: 1 }); for (let i = 0; i < turns(i); i++); return d.read() }
+    export function captured(turns) { const b = new Base({ a: 1 }); const f = () => b.run(turns)
+      for (let i = 0; i < turns(i); i++); return f() }`
+  const turns = (): number => 5
+  registerMovable('test', '', [{ key: 'five', hash: '', value: () => turns }])
+
+  test.each(['base', 'derived', 'brand', 'captured'])('%s', name => {
+    const expected = (plain(source, 'p.js')[name] as (...args: any[]) => unknown)(turns)
+    expect((movable(source, 'p.js')[name] as any)(turns), 'called plainly').toEqual(expected)
+    const counts = { preemptions: 0, moves: 0, obstacles: new Map<string, number>() }
+    const { value, threw } = driveMoved(movable(source, 'p.js', { strip: 1 })[name]!, [turns], counts)
+    expect({ value, threw, obstacles: [...counts.obstacles] }).toEqual({
+      value: expected,
+      threw: false,
+      obstacles: [],
+    })
+    expect(counts.moves).toBeGreaterThan(4)
+  })
+
+  test('those of a derived class are refused, with the path and the class', () => {
+    const counts = { preemptions: 0, moves: 0, obstacles: new Map<string, number>() }
+    const { value } = driveMoved(movable(source, 'p.js', { strip: 1 })['deep']!, [turns], counts)
+    expect(value).toBe(1)
+    expect([...counts.obstacles.keys()].join()).toContain(
+      'frames[0].values.d: a Deep has #private members of a derived class (Deep), and cannot travel',
+    )
+  })
 })

@@ -43,26 +43,30 @@ export function loadPackage(entry: string, lowering: 'frames' | 'generator'): Pa
   return { plain, compiled, stats, diagnostics, asked: lowering }
 }
 
-/** The package, compiled whole so that its functions can move. */
-export function loadMovable(entry: string): Package {
+/** The package, compiled whole so that its functions can move. `ending`: of the addresses of its modules. */
+export function loadMovable(entry: string, ending = ''): Package {
   const stats: FunctionStat[] = []
-  const compiled = link(entry, (source, file) => {
-    const neighbour = importedCostsOf(file)
-    const result = compile(source, file, { strip, whole: true, movable: true, neighbour })
-    stats.push(...result.stats)
-    return result.code
-  })
+  const compiled = link(
+    entry,
+    (source, file) => {
+      const neighbour = importedCostsOf(file)
+      const result = compile(source, file, { strip, whole: true, movable: true, neighbour })
+      stats.push(...result.stats)
+      return result.code
+    },
+    ending,
+  )
   return { plain: link(entry, source => source), compiled, stats, diagnostics: [], asked: 'frames' }
 }
 
 /** Evaluates a file and its imports from the same package, each after `write`. */
-export function link(entry: string, write: (source: string, file: string) => string): Namespace {
+export function link(entry: string, write: (source: string, file: string) => string, ending = ''): Namespace {
   const loaded = new Map<string, Namespace>()
   function load(file: string): Namespace {
     const known = loaded.get(file)
     if (known !== undefined) return known
     const code = write(readFileSync(file, 'utf8'), file)
-    const url = pathToFileURL(file).href as unknown as Namespace
+    const url = (pathToFileURL(file).href + ending) as unknown as Namespace
     const modules: Record<string, Namespace> = { 'heddle/runtime': runtime, url }
     const { module } = parseSync(file, code)
     const isModule = module.hasModuleSyntax

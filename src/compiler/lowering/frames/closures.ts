@@ -13,7 +13,7 @@ import { namedProperty, propertyText } from '../writer/attach.ts'
 import type { Context } from '../writer/context.ts'
 import type { Func } from '../../analysis/functions.ts'
 import type { Binding } from '../../analysis/scope.ts'
-import { boundNames, contains, isClass, isFunction, type Node, walk } from '../../analysis/syntax.ts'
+import { bare, boundNames, contains, isClass, isFunction, type Node, walk } from '../../analysis/syntax.ts'
 import { Rope, rope } from '../../output/rope.ts'
 import { bodyHash } from './bodyhash.ts'
 import type { FramesLowering } from './frames.ts'
@@ -256,20 +256,60 @@ export class Closures {
 
   /** The code that registers the module's functions and variables, before its first statement. */
   registration(module: string): string {
-    const { analysis } = this.#lowering
-    if (!analysis.funcs.some(({ movable }) => movable)) return ''
+    if (!this.#registers) return ''
     const place = this.#places.get(null) ?? { code: new Rope(), entries: new Map<Func, Entry>(), names: [] }
     const names = [...this.#places].flatMap(([owner, { names: own }]) => (owner === null ? [] : own))
     const declared = names.length === 0 ? '' : `var ${names.join(', ')};`
     return `${declared}${this.#call(module, place, this.#variables())}`
   }
 
+  /** The last statement of the module: its objects get their names. */
+  ending(module: string): string {
+    if (!this.#registers || this.#returns) return ''
+    return `\n;${this.#lowering.names.runtime('moduleLoaded')}(${JSON.stringify(module)}, ${this.#url});`
+  }
+
+  /** True for `export default` of an object without a name: a variable holds it, so that it gets one. */
+  holdsDefault({ declaration }: Node): boolean {
+    const value = bare(declaration)
+    return this.#registers && /^(?:Object|Array|New|Call)Expression$/.test(value.type)
+  }
+
+  /** The variable for what the module exports as `default`. */
+  get defaultName(): string {
+    return (this.#defaultName ??= this.#lowering.names.fresh('default'))
+  }
+
+  #defaultName: string | null = null
+
+  get #registers(): boolean {
+    return this.#lowering.analysis.isMovable
+  }
+
+  /** A CommonJS module may return before its end. */
+  get #returns(): boolean {
+    const { isModule, program } = this.#lowering.analysis
+    let found = false
+    if (!isModule) {
+      walk(program, node => {
+        if (isFunction(node)) return false
+        if (node.type === 'ReturnStatement') found = true
+        return !found
+      })
+    }
+    return found
+  }
+
+  get #url(): string {
+    const { isModule } = this.#lowering.analysis
+    return isModule ? 'import.meta.url' : `typeof __filename==='string'?__filename:''`
+  }
+
   #call(module: string, { entries }: Place, variables: string | null): string {
-    const { names, analysis } = this.#lowering
+    const { names } = this.#lowering
     const list = [...entries.values()].map(entry => this.#entryText(entry))
-    const url = analysis.isModule ? 'import.meta.url' : `typeof __filename==='string'?__filename:''`
     const last = variables === null ? '' : `, ${variables}`
-    return `${names.runtime('movable')}(${JSON.stringify(module)}, ${url}, [${list.join(', ')}]${last});`
+    return `${names.runtime('movable')}(${JSON.stringify(module)}, ${this.#url}, [${list.join(', ')}]${last});`
   }
 
   #entryText({ func, second, maker }: Entry): string {
@@ -282,18 +322,25 @@ export class Closures {
     return `[${[...parts, second?.name ?? 0, maker?.name ?? 0].join(',')}]`
   }
 
-  /** The variables of the module, as an object with a getter for each. */
+  /** The variables of the module, as an object with a getter for each; those of others; the module's hash. */
   #variables(): string {
-    const { scopeOf, program } = this.#lowering.analysis
+    const { scopeOf, program, isModule } = this.#lowering.analysis
     const taken = new Set<string>()
-    const bindings = [...(scopeOf.get(program)?.bindings.values() ?? [])].filter(
-      ({ kind, declarations }) => kind !== 'other' || declarations.length > 0,
-    )
     const types = typeNames(program)
-    return `{${bindings
-      .filter(({ name }) => !types.has(name) && !taken.has(name) && taken.add(name) !== undefined)
-      .map(({ name }) => `get ${name}(){return ${name}}`)
-      .join(',')}}`
+    const bindings = [...(scopeOf.get(program)?.bindings.values() ?? [])].filter(
+      ({ kind, declarations, name }) =>
+        (kind !== 'other' || declarations.length > 0) &&
+        !types.has(name) &&
+        !taken.has(name) &&
+        taken.add(name),
+    )
+    const getters = bindings.map(({ name }) => `get ${name}(){return ${name}}`)
+    if (!isModule && !taken.has('exports') && !taken.has('module'))
+      getters.push(`get exports(){return typeof module==='object'?module.exports:void 0}`)
+    if (this.#defaultName !== null) getters.push(`get default(){return ${this.#defaultName}}`)
+    const others = new Set(importedNames(program))
+    const imports = bindings.map(({ name }) => name).filter(name => others.has(name))
+    return `{${getters.join(',')}}, '${imports.join(',')}', '${bodyHash(program, '')}', ${this.#returns ? 0 : 1}`
   }
 
   /** The path of names to a function, unique in its module. */
@@ -369,6 +416,33 @@ function typeNames(program: Node): Set<string> {
     }
   }
   return found
+}
+
+/** The variables that other modules set. A JSON module has no state: what it holds is this module's. */
+function* importedNames({ body }: Node): Generator<string> {
+  for (const statement of body as Node[]) {
+    const node = statement.declaration ?? statement
+    if (node.type === 'ImportDeclaration' && !node.source.value.endsWith('.json')) {
+      for (const { local } of node.specifiers) yield local.name
+    } else if (node.type === 'TSImportEqualsDeclaration') yield node.id.name
+    else if (node.type === 'VariableDeclaration') {
+      for (const { id, init } of node.declarations) {
+        if (init === null || !isRequire(bare(init))) continue
+        for (const { name } of boundNames(id)) yield name
+      }
+    }
+  }
+}
+
+/** `require('…')`, perhaps with a property of it. */
+function isRequire(node: Node): boolean {
+  if (node.type === 'MemberExpression') return isRequire(bare(node.object))
+  if (node.type !== 'CallExpression') return false
+  const [specifier] = node.arguments
+  if (bare(node.callee).name === 'require')
+    return typeof specifier?.value === 'string' && !specifier.value.endsWith('.json')
+  // What transpilers write around it: `__importStar(require('…'))`.
+  return node.arguments.length === 1 && isRequire(bare(specifier))
 }
 
 function keysOf(funcs: readonly Func[]): Map<Func, string> {

@@ -186,7 +186,14 @@ export class Emitter {
   get savedText(): string {
     if (!this.isCompact) return `${this.prefix}v`
     const { blocks, prefix } = this
-    return `[${this.slots.names.map(name => (blocks.has(name) ? `${prefix}b_${name}` : name)).join(',')}]`
+    const inBlocks = new Set<string>()
+    for (const { name, storage } of this.plan.variables.values()) if (storage === 'block') inBlocks.add(name)
+    const saved = this.slots.names.map(name => {
+      if (blocks.has(name)) return `${prefix}b_${name}`
+      // No resume point of this form is in the block.
+      return inBlocks.has(name) ? 'void 0' : name
+    })
+    return `[${saved.join(',')}]`
   }
 
   /**

@@ -17,6 +17,7 @@ import { Slots } from './emitter.ts'
 import { writeUnwinding } from './forms.ts'
 import { keyText, withValue } from '../writer/objects.ts'
 import { namedProperty } from '../writer/attach.ts'
+import { endingText, guardText, privateFieldsText } from './privatefields.ts'
 import { Closures } from './closures.ts'
 import { type MadeIterator, madeIterator } from './iterators.ts'
 import { returning } from './statements/return.ts'
@@ -102,7 +103,12 @@ export class FramesLowering extends StripLowering {
   }
 
   override program(runtime: string): Rope {
-    const program = super.program(runtime, () => this.closures.registration(this.#movable.key))
+    const { key } = this.#movable
+    const program = super.program(
+      runtime,
+      () => this.closures.registration(key),
+      () => this.closures.ending(key),
+    )
     return rope`${program}${this.closures.outside}`
   }
 
@@ -118,7 +124,16 @@ export class FramesLowering extends StripLowering {
   }
 
   override classExtra(node: Node): Rope {
-    return this.closures.insideOf(node, this.#movable.key)
+    const fields = privateFieldsText(node, this)
+    return rope`${fields}${this.closures.insideOf(node, this.#movable.key)}`
+  }
+
+  override classEnding(node: Node): string {
+    return endingText(node, this)
+  }
+
+  override fieldGuard(element: Node): string | null {
+    return guardText(element, this)
   }
 
   #canStop(node: Node): boolean {
@@ -205,6 +220,10 @@ export class FramesLowering extends StripLowering {
     if (cx.func.movable && node.type === 'Property' && !node.computed) {
       const name = wordOf(node.key)
       if (name !== '__proto__') this.hint(node.value, name)
+    }
+    if (node.type === 'ExportDefaultDeclaration' && this.closures.holdsDefault(node)) {
+      const name = this.closures.defaultName
+      return rope`const ${name} = ${this.node(node.declaration, cx)}; export { ${name} as default };`
     }
     if (cx.frame === null) {
       const jump = cx.jumps.get(node)

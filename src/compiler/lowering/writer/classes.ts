@@ -34,7 +34,13 @@ export function writeClass(writer: Writer, node: Node, cx: Context): Rope {
     elements.add(writeElement(writer, element, inner, links, isShielded))
     open = element.end
   }
-  elements.add({ start: open, end: node.end })
+  const ending = writer.classEnding(node)
+  if (ending === '') elements.add({ start: open, end: node.end })
+  else
+    elements
+      .add({ start: open, end: body.end - 1 })
+      .add(ending)
+      .add({ start: body.end - 1, end: node.end })
   const link =
     links.length === 0 && !writer.marksClasses
       ? ''
@@ -94,7 +100,9 @@ function writeElement(
   if (value === null || value === undefined) return made.add({ start: reached, end })
   const { place, text } = writeField(writer, element, { ...own, func, jumps: noJumps })
   const shields = isShielded && !element.static && !isInert(value)
-  const written = shields ? rope`${writer.names.runtime('shielded')}(() => (${text}))` : text
+  const guard = element.static || isInert(value) ? null : writer.fieldGuard(element)
+  const shielded = shields ? rope`${writer.names.runtime('shielded')}(() => (${text}))` : text
+  const written = guard === null ? shielded : rope`${guard} ? void 0 : (${shielded})`
   made.add({ start: reached, end: place.start }).add(written).add({ start: place.end, end })
   return !written.isRange(place) && endsWithArrow(element, writer.source) ? made.add(';') : made
 }

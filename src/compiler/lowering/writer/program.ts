@@ -5,8 +5,15 @@ import { directives, type Node } from '../../analysis/syntax.ts'
 import { Available, type Context, noJumps } from './context.ts'
 import type { Writer } from './writer.ts'
 
-/** The whole output. `preamble` comes first, but is called last. */
-export function writeProgram(writer: Writer, runtime: string, preamble: () => string): Rope {
+/**
+ * The whole output. `preamble` comes first and `ending` behind the statements; both are called after these.
+ */
+export function writeProgram(
+  writer: Writer,
+  runtime: string,
+  preamble: () => string,
+  ending: () => string,
+): Rope {
   const { program, root } = writer.analysis
   const cx: Context = {
     func: root,
@@ -22,10 +29,11 @@ export function writeProgram(writer: Writer, runtime: string, preamble: () => st
   const first = head.length > 0 ? head[head.length - 1]!.end : afterComments(program, writer.source)
   const { attached, statements } = writer.list(program.body, cx, first, writer.source.length)
   const extra = preamble()
+  const last = ending()
   const prelude = imports(writer, runtime)
   const break_ = head.length > 0 ? ';' : first === program.hashbang?.end ? '\n' : ''
   const exported = writer.analysis.isModule ? '' : exportsText(program, writer.source)
-  return rope`${{ start: 0, end: first }}${break_}${prelude}${extra}${attached}${statements}${exported}`
+  return rope`${{ start: 0, end: first }}${break_}${prelude}${extra}${attached}${statements}${last}${exported}`
 }
 
 /** The imports of the runtime's names that the output uses. */

@@ -69,8 +69,8 @@ export abstract class Writer {
     return func.kind === 'declaration' && !func.isGenerator && !func.isAsync
   }
 
-  program(runtime: string, preamble: () => string = () => ''): Rope {
-    return writeProgram(this, runtime, preamble)
+  program(runtime: string, preamble: () => string = () => '', ending: () => string = () => ''): Rope {
+    return writeProgram(this, runtime, preamble, ending)
   }
 
   /**
@@ -172,6 +172,16 @@ export abstract class Writer {
   /** A statement for each linked class. */
   get classMark(): string {
     return ''
+  }
+
+  /** Code after the last element of a class. */
+  classEnding(_node: Node): string {
+    return ''
+  }
+
+  /** The condition under which the value of a field is not computed, or null. */
+  fieldGuard(_owner: Node): string | null {
+    return null
   }
 
   /** Code at the start of a class body. Called after its elements are written. */
