@@ -11,6 +11,8 @@
 import { assert } from '../../src/arena/assert.ts'
 import { acquire, release } from '../../src/arena/sync/spinlock.ts'
 import type { Setup } from '../../src/checker/check.ts'
+import { CpuRecord, cpuRecord } from '../../src/machine/core/cpurecord.ts'
+import { isBefore, momentOf } from '../../src/machine/timekeeper/timekeeper.ts'
 import { setAffinity } from '../../src/sched/balance/affinity.ts'
 import { startByArrival, takeArrivals } from '../../src/sched/core/arrivals.ts'
 import { rqPickNextTask } from '../../src/sched/classes/classrq.ts'
@@ -39,6 +41,7 @@ import {
   WAKE_ANY,
   SLEEP_WOKEN,
 } from '../../src/sched/core/taskrecord.ts'
+import { interruptBy } from '../../src/sched/core/tick.ts'
 import { adoptTimers, expireTimers } from '../../src/sched/core/timer.ts'
 import { wakeupAll } from '../../src/sched/core/wakebatch.ts'
 import { wakeSelf, wakeupTask } from '../../src/sched/core/wakeup.ts'
@@ -220,6 +223,39 @@ export function rotationAgainstWakeup(yields: Yield = schedule): Setup {
         waker: () => wakeupTask(kernel.others[0], task),
       },
       final: () => kernel.check(),
+    }
+  }
+}
+
+export type InterruptBy = (s: Scheduler, at: number) => void
+
+/**
+ * A CPU asks to be interrupted soon, for a checkpoint of the fair task that runs, while another thread wakes
+ * a second one onto the same queue: that arms the tick for the end of the slice.
+ */
+export function checkpointAgainstWakeup(by: InterruptBy = interruptBy): Setup {
+  return () => {
+    const kernel = new Kernel(1, 2)
+    const [s0] = kernel.cpus
+    // It is nice: it does not displace the one that runs.
+    const task = createTask(kernel.others[0], { priority: FAIR_PRIORITY, nice: 19, affinity: [0] })
+    setPriority(kernel.others[0], kernel.running(), FAIR_PRIORITY)
+    schedule(s0, SWITCH_PREEMPTED)
+    Atomics.store(kernel.i32, cpuRecord(s0.machine, 0) + CpuRecord.needResched, 0)
+    const soon = s0.clock + s0.slice / 2
+    return {
+      threads: {
+        'CPU 0': () => by(s0, soon),
+        waker: () => wakeupTask(kernel.others[0], task),
+      },
+      final: () => {
+        kernel.check()
+        const { i32 } = kernel
+        const record = cpuRecord(s0.machine, 0)
+        const end = Atomics.load(i32, record + CpuRecord.sliceEnd)
+        const comes = end !== 0 && !isBefore(momentOf(soon), end)
+        assert(comes || i32[record + CpuRecord.needResched] !== 0, 'the interrupt comes too late, or never')
+      },
     }
   }
 }

@@ -28,7 +28,7 @@ import { TaskRecord } from '../core/taskrecord.ts'
  * no more often in an hour than a task of a second does in a second.
  */
 const RAN_SLICES = 2
-const STATE_BYTES_A_MS = 50_000
+export const STATE_BYTES_A_MS = 50_000
 /** [3]: what the longest wait here must be ahead by, in slices and as a part of the age of its task. */
 const LAG_SLICES = 2
 const LAG_PART = 1 / 16

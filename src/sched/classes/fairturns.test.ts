@@ -126,8 +126,8 @@ test('a task with longer turns, short or long, gets no more than its share', () 
         const next = factor === Infinity ? () => Infinity : about(length * factor)
         const { ran, turns } = runTurns(4 * MS, [...others, { next }])
         const longest = factor === Infinity ? 10 : 1.2 * length * factor
-        // A slack of the list, and the turn that goes beyond it.
-        expect(ran[count - 1]).toBeLessThan((1.05 * 4 * MS) / count + 1 + longest)
+        // A slack of the list, the turn that goes beyond it, and estimates of turns that are not measured.
+        expect(ran[count - 1]).toBeLessThan((1.1 * 4 * MS) / count + 1 + longest)
         expect(Math.min(...turns)).toBeGreaterThan(0)
       },
     ),

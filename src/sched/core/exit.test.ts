@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { Simulation } from '../../../testing/sched/simulation.ts'
 import { schedulerSleep } from '../../../testing/sched/tasks.ts'
-import { SWITCH_PREEMPTED } from './switch.ts'
-import { UNINTERRUPTIBLE } from './taskrecord.ts'
+import { beginSleep, killTask } from './sleep.ts'
+import { SWITCH_PREEMPTED, SWITCH_SLEEPS } from './switch.ts'
+import { INTERRUPTIBLE, RUNNING, TaskRecord, UNINTERRUPTIBLE } from './taskrecord.ts'
 
 describe.each([1, 2, 3, 4])('with seed %i', seed => {
   test('a task that ends is reaped by the CPU that ran it', () => {
@@ -17,6 +18,23 @@ describe.each([1, 2, 3, 4])('with seed %i', seed => {
     expect(sim.run({ steps: 100_000 })).toBe('idle')
     expect(sim.s.tasks.count(sim.s.i32)).toBe(3)
     expect(sim.s.entities.count(sim.s.i32)).toBe(3)
+  })
+
+  test('a task that ends where it slept leaves no timer', () => {
+    const sim = new Simulation({ cpus: 2, seed })
+    const task = sim.fork(function* (context) {
+      if (beginSleep(context.s, context.task, INTERRUPTIBLE, 1_000_000)) yield SWITCH_SLEEPS
+    })
+    const timers = (): number => sim.s.timers.reduce((sum, { count }) => sum + count, 0)
+    while (timers() === 0) sim.run({ steps: 1 })
+    killTask(sim.s, task)
+    // Not further: with nothing else to do, time passes until the timer is due.
+    while (
+      sim.s.i32[task + TaskRecord.state] === INTERRUPTIBLE ||
+      sim.s.i32[task + TaskRecord.state] === RUNNING
+    )
+      sim.run({ steps: 1 })
+    expect(timers()).toBe(0)
   })
 
   test('slots are used again, and a handle to the old task is stale', () => {

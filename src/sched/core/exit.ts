@@ -4,6 +4,7 @@ import { recordExit } from './events.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { RUNNING, TaskRecord, UNUSED, ZOMBIE } from './taskrecord.ts'
+import { cancelTimer } from './timer.ts'
 import { waitOffCpu } from './wakeup.ts'
 
 /**
@@ -25,6 +26,8 @@ export function exitTask(s: Scheduler, task: number, exitCode: number): void {
   const { i32 } = s
   assert(i32[i32[s.queue + RunQueue.current] + Entity.task] === task, 'only the current task can end')
   assert(Atomics.load(i32, task + TaskRecord.state) === RUNNING, 'a task ends while it runs')
+  // It ends where it slept: its state has left the kernel, or its code cannot go on.
+  if (Atomics.load(i32, task + TaskRecord.timerArmed) !== 0) cancelTimer(s, task)
   if (i32[task + TaskRecord.owner] !== 0) {
     assert(s.lockHooks !== undefined, 'a task that has owned a lock ends where locks are known')
     s.lockHooks.exiting(task)
@@ -42,6 +45,7 @@ export function exitTask(s: Scheduler, task: number, exitCode: number): void {
 export function reapTask(s: Scheduler, task: number): void {
   const { i32, thread } = s
   waitOffCpu(s, i32[task + TaskRecord.entity])
+  assert(Atomics.load(i32, task + TaskRecord.timerArmed) === 0, 'a task that has ended has no timer')
   s.rcu.see(thread, task + TaskRecord.rcu)
   const was = Atomics.compareExchange(i32, task + TaskRecord.state, ZOMBIE, UNUSED) // (B)
   assert(was === ZOMBIE, 'a task is reaped once, when it has ended')

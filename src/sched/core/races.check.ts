@@ -7,6 +7,7 @@ import {
   affinityAgainstWakeup,
   batchAgainstChange,
   batchDuringSwitch,
+  checkpointAgainstWakeup,
   continueOnCpu,
   doubleWakeup,
   interruptInsideSwitch,
@@ -32,6 +33,7 @@ check('wakeup during the switch', wakeupDuringSwitch())
 check('wakeup after the pick', wakeupAfterPick())
 check('wakeup across turns', wakeupAcrossTurns())
 check('a rotation of fair tasks against a wakeup', rotationAgainstWakeup())
+check('a checkpoint that is due against a wakeup', checkpointAgainstWakeup())
 check('self-wakeup', selfWakeup(interruptThenYield))
 check('self-wakeup inside the switch', selfWakeup(interruptInsideSwitch))
 check('wakeup against sleep', wakeupAgainstSleep())

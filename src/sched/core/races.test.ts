@@ -19,6 +19,7 @@ import {
   affinityAgainstWakeup,
   batchAgainstChange,
   batchDuringSwitch,
+  checkpointAgainstWakeup,
   continueOnCpu,
   arrivalAgainstOffline,
   arrivalAgainstTake,
@@ -47,6 +48,7 @@ import { selectTaskRq } from './selectcpu.ts'
 import { beginSleep } from './sleep.ts'
 import { schedulerStop } from './stop.ts'
 import { contextSwitchFinish, contextSwitchPrepare } from './switch.ts'
+import { armTick } from './tick.ts'
 import {
   INTERRUPTIBLE,
   isSleeping,
@@ -292,6 +294,23 @@ describe('a rotation of fair tasks against a wakeup', () => {
       return next
     }
     expect(findIn(rotationAgainstWakeup(unlocked), { shrink: 20 })).toMatch(/race|invariant|links|fair/)
+  })
+})
+
+describe('a checkpoint that is due against a wakeup', () => {
+  test('passes', () => passes(checkpointAgainstWakeup()))
+
+  test('a tick that the next switch arms does not come: there may be no switch', () => {
+    const atSwitch = (s: Scheduler, at: number): void => void (s.moveAt = at)
+    expect(found(checkpointAgainstWakeup(atSwitch))).toMatch('too late, or never')
+  })
+
+  test('without the lock of the run queue the end of the slice replaces it', () => {
+    const unlocked = (s: Scheduler, at: number): void => {
+      s.moveAt = at
+      armTick(s, s.queue)
+    }
+    expect(found(checkpointAgainstWakeup(unlocked))).toMatch('too late, or never')
   })
 })
 

@@ -1,4 +1,5 @@
 import { countTime, SLICE_OVERRUN } from '../../arena/rings/histogram.ts'
+import { acquire, release } from '../../arena/sync/spinlock.ts'
 import { cpuRecord } from '../../machine/core/cpurecord.ts'
 import { armSlice, disarmSlice } from '../../machine/timekeeper/timekeeper.ts'
 import { Entity, POLICY_ROUND_ROBIN } from './entity.ts'
@@ -51,6 +52,19 @@ export function armTick(s: Scheduler, queue: number): void {
   if (armed !== 0 && armed <= end) return
   f64[(queue + RunQueue.tickAt) >> 1] = end
   armSlice(i32, s.machine, cpuRecord(s.machine, i32[queue + RunQueue.cpu]), end)
+}
+
+/**
+ * This CPU packs tasks, or writes checkpoints, at `at` at the latest. Called by code of the CPU while a task
+ * runs or is about to: the switch to that task armed the tick without `at`, and a task that is alone on its
+ * CPU may not switch again before it ends.
+ */
+export function interruptBy(s: Scheduler, at: number): void {
+  if (at >= s.moveAt) return
+  s.moveAt = at
+  acquire(s.thread, s.queue + RunQueue.lock)
+  armTick(s, s.queue)
+  release(s.thread, s.queue + RunQueue.lock)
 }
 
 /** This CPU was interrupted: the armed tick may have fired. */

@@ -19,9 +19,9 @@ import { LONG_TURN_MS, SHORT_TURN_MS, TURN_ESTIMATED, TURN_MEASURED, TURN_WINDOW
  *   turn that ends    | ESTIMATED  | ESTIMATED  | WINDOW_END | MEASURED    | ESTIMATED  |
  *
  * A window that took longer had a long turn in it, of a task that is not known. Then every turn is measured,
- * until all turns of two rounds of the queue were short: the task is found in that time. A task that had a
- * long turn has a long average, and each of its turns is measured (`Scheduler.measuresTurn`) until the
- * average is short again. A turn that outlasts its slice is always seen: the tick interrupts it.
+ * in the fair class until all turns of two rounds of the queue were short: the task is found in that time. A
+ * task that had a long turn has a long average, and each of its turns is measured (`Scheduler.measuresTurn`)
+ * until the average is short again. A turn that outlasts its slice is always seen: the tick interrupts it.
  */
 
 /** After so many short turns, turns are short. */
@@ -71,21 +71,22 @@ export class TurnClock {
     this.left = 0
     this.skipped = 0
     s.turn = skipped === 0 ? TURN_MEASURED : TURN_WINDOW_END
-    this.count(elapsed, skipped + 1)
+    this.count(elapsed, skipped + 1, isFair)
     if (!s.turnsAreShort || (isFair && skipped !== 0)) return
     this.random = (Math.imul(this.random, 1_664_525) + 1_013_904_223) | 0
     this.left = isFair ? 31 + (this.random >>> 26) : 15 + (this.random >>> 27)
     this.skipped = this.left
   }
 
-  private count(elapsed: number, turns: number): void {
+  private count(elapsed: number, turns: number, isFair: boolean): void {
     const { s } = this
     if (elapsed < turns * SHORT_TURN_MS) {
       this.shortTurns += turns
     } else if (turns === 1 && elapsed < LONG_TURN_MS) {
       this.shortTurns = Math.max(0, this.shortTurns - DISTURBED)
     } else {
-      if (s.turnsAreShort) this.needed = Math.max(SHORT_TURNS, 2 * s.i32[s.queue + RunQueue.taskCount])
+      if (!isFair) this.needed = SHORT_TURNS
+      else if (s.turnsAreShort) this.needed = Math.max(SHORT_TURNS, 2 * s.i32[s.queue + RunQueue.taskCount])
       this.shortTurns = 0
     }
     s.turnsAreShort = this.shortTurns >= this.needed

@@ -151,6 +151,29 @@ export function workForIdle(s: Scheduler): boolean {
   return ext.policy === null
 }
 
+/**
+ * The CPU that the policy sends the current task to, which waits for a lock and can move; -1: none. No lock
+ * is held.
+ */
+export function askMoveTo(s: Scheduler, task: number): number {
+  const { ext } = s
+  const { policy, context } = ext
+  if (policy?.moveTo === undefined || context === null || !ext.isActive()) return -1
+  if (!isSeen(s, s.i32[task + TaskRecord.entity])) return -1
+  let target: number
+  try {
+    target = policy.moveTo(context, task)
+  } catch (error) {
+    eject(s, 'threw', `policy: moveTo threw ${describeError(error)}`, task)
+    return -1
+  }
+  if (!Number.isInteger(target) || target < -1 || target >= s.cpus) {
+    eject(s, 'misused', `policy: moveTo returned ${String(target)}; return a CPU, or -1`, task)
+    return -1
+  }
+  return target >= 0 && ext.isActive() && context.mayMoveTo(task, target) ? target : -1
+}
+
 /** This CPU goes offline: it has no policy any more. */
 export function cpuForgetsPolicy(s: Scheduler): void {
   if (s.ext.policy === null) return

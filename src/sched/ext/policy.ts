@@ -47,6 +47,11 @@ export interface Policy {
   running?(context: PolicyContext, task: number): void
   /** It has left its CPU. `runnable`: it still wants to run, and is enqueued next. */
   stopping?(context: PolicyContext, task: number, runnable: boolean): void
+  /**
+   * A started task that can move waits for a lock here, and has just yielded: the CPU that it should continue
+   * on, or -1. At most once for each wait that follows; the kernel ignores a CPU that the task may not use.
+   */
+  moveTo?(context: PolicyContext, task: number): number
   /** The CPU was interrupted while the task runs: its slice has ended, or another reason. */
   tick?(context: PolicyContext, task: number): void
   /** The first call, on every CPU. The policy creates its queues here. */
@@ -96,4 +101,14 @@ export function checkPolicy(value: unknown): Policy {
   return made as Policy
 }
 
-const OPERATIONS = ['selectCpu', 'dequeue', 'dispatch', 'running', 'stopping', 'tick', 'enable', 'exit']
+const OPERATIONS = [
+  'selectCpu',
+  'dequeue',
+  'dispatch',
+  'running',
+  'stopping',
+  'moveTo',
+  'tick',
+  'enable',
+  'exit',
+]

@@ -1,5 +1,5 @@
 import { acquire, release } from '../../arena/sync/spinlock.ts'
-import { cpusOf } from '../core/cpumask.ts'
+import { cpusOf, maskHas } from '../core/cpumask.ts'
 import { consumeFirst, giveLocal, mayRunOn } from './dispatch.ts'
 import { eject, named } from './eject.ts'
 import { Entity, POLICY_PUSHABLE } from '../core/entity.ts'
@@ -169,6 +169,14 @@ export class PolicyContext {
   mayRun(task: number, cpu: number): boolean {
     const { i32 } = this.scheduler
     return mayRunOn(this.scheduler, i32[task + TaskRecord.entity], cpu)
+  }
+
+  /** Whether the program allows the task on this CPU, which is active: a started task could move there. */
+  mayMoveTo(task: number, cpu: number): boolean {
+    const { i32 } = this.scheduler
+    const { allowed } = TaskRecord
+    if (!(cpu >= 0 && cpu < this.cpus) || !this.scheduler.isActive(cpu)) return false
+    return maskHas(i32[task + allowed], i32[task + allowed + 1], cpu)
   }
 
   /** Whether the task may run on one CPU only, as every started task. */
