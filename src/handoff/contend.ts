@@ -1,6 +1,7 @@
 import { pause } from '../arena/sync/pause.ts'
 import { currentRunner } from '../coroutine/core/runner.ts'
 import { PREEMPTED } from '../coroutine/core/stops.ts'
+import type { TaskWaiter } from '../futex/core/sleep.ts'
 import type { Handoff } from './handoff.ts'
 
 /**
@@ -44,33 +45,46 @@ export interface Attempts {
   tryLock(): boolean
 }
 
+/** How a task's part of contending ends. */
+export const LOCKED = 1
+export const FALLS_BACK = 0
+/** The call begins again on the holder's CPU. The slot stays active until then. */
+export const FOLLOWS = -1
+type Contended = typeof LOCKED | typeof FALLS_BACK | typeof FOLLOWS
+
 /**
- * In a task that has waited since `begun`. True: `tryLock` returned true. False: the task must wait at the
- * futex. Throws the signal's reason.
+ * In a task that has waited since `begun`, from `now` on. LOCKED: `tryLock` returned true. FALLS_BACK: the
+ * task must wait at the futex. Throws the signal's reason.
  */
 export function* contendTask(
   handoff: Handoff,
   tag: number,
-  tid: number,
+  task: TaskWaiter,
   attempts: Attempts,
   begun: number,
+  now: number,
   signal?: AbortSignal,
   giveWay: GiveWay = giveWayHere,
-): Generator<number, boolean, unknown> {
-  const end = begun + handoff.fallbackMs
+): Generator<number, Contended, unknown> {
+  const { tid } = task.owner
+  const end = now + handoff.fallbackMs
   for (let turns = 0; turns < handoff.yieldBudget; turns++) {
     const cpu = handoff.ownerCpu(tag)
-    const counted = handoff.publish(tag, tid, cpu) // (A)
+    const counted = handoff.publish(tag, tid, cpu, begun) // (A)
+    let follows = false
     try {
       yield giveWay() // (B)
+      follows = task.leaves()
     } finally {
-      handoff.withdraw(tag, tid, counted) // (C)
+      if (follows) handoff.follows(tag, tid, counted)
+      else handoff.withdraw(tag, tid, counted) // (C)
     }
+    if (follows) return FOLLOWS
     signal?.throwIfAborted()
-    if (attempts.looksFree() && attempts.tryLock()) return true
+    if (attempts.looksFree() && attempts.tryLock()) return LOCKED
     if (handoff.now() >= end) break
   }
-  return false
+  return FALLS_BACK
 }
 
 /** On a thread, which cannot yield: it spins as long as a task would yield. */
@@ -82,7 +96,7 @@ export function contendSync(
   begun: number,
 ): boolean {
   const end = begun + handoff.fallbackMs
-  const counted = handoff.publish(tag, tid, handoff.ownerCpu(tag))
+  const counted = handoff.publish(tag, tid, handoff.ownerCpu(tag), begun)
   let locked = false
   for (let turns = 0; turns < handoff.yieldBudget && !locked; turns++) {
     for (let paused = 0; paused < PAUSES; paused++) pause()
@@ -103,7 +117,7 @@ export async function contendAsync(
   signal?: AbortSignal,
 ): Promise<boolean> {
   const end = begun + handoff.fallbackMs
-  const counted = handoff.publish(tag, tid, handoff.ownerCpu(tag))
+  const counted = handoff.publish(tag, tid, handoff.ownerCpu(tag), begun)
   let locked = false
   try {
     for (let turns = 0; turns < handoff.yieldBudget && !locked; turns++) {

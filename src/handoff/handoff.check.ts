@@ -1,7 +1,11 @@
-/** The lock shim over the product's own mutex. The broken variants are in shim.test.ts. */
+/**
+ * The lock shim over the product's own mutex, and waiters that move. The broken variants are in shim.test.ts
+ * and follow.test.ts.
+ */
 import { check } from '../checker/check.ts'
 import { PLAIN, ROBUST } from '../futex/robust/mutex.ts'
 import { SeededRandom } from '../machine/simulated/random.ts'
+import { deathOf, follows } from '../../testing/handoff/fixtures/followprograms.ts'
 import { hintWords, lockers, questions, shortly } from '../../testing/handoff/fixtures/shimprograms.ts'
 
 // Hints race on purpose (shimprograms.ts).
@@ -73,4 +77,31 @@ for (const [name, kind] of [
     { ...options, preemptions: 0 },
     lockers(2, { kind, held: true, dies: true, policy: [0] }),
   )
+}
+
+for (const at of ['yield', 'sleep'] as const) {
+  check(
+    `a waiter leaves its CPU at its ${at}, as the holder unlocks`,
+    { races, rerun: false },
+    follows({ at, other: false }),
+  )
+  check(
+    `a waiter leaves its CPU at its ${at}, as the holder unlocks and another waits ${ONE}`,
+    { races, rerun: false, ...bounded },
+    follows({ at }),
+  )
+  check(
+    `a waiter leaves its CPU at its ${at}, and is killed ${ONE}`,
+    { races, rerun: false, ...bounded },
+    follows({ at, killed: true }),
+  )
+  for (const dies of ['CPU A', 'CPU B', 'the holder'] as const) {
+    for (const kind of [PLAIN, ROBUST] as const) {
+      check(
+        `${kind === PLAIN ? 'plain' : 'robust'}: ${dies} dies while a waiter leaves CPU A at its ${at} ${NONE}`,
+        { races, rerun: false, ...bounded, preemptions: 0, ...deathOf(dies) },
+        follows({ at, kind, dies }),
+      )
+    }
+  }
 }

@@ -23,7 +23,7 @@ import {
   WaiterSlot,
 } from './layout.ts'
 
-const { tag: TAG, owner: OWNER, where: WHERE, waiters: WAITERS } = LockEntry
+const { tag: TAG, owner: OWNER, where: WHERE, waiters: WAITERS, expected: EXPECTED } = LockEntry
 const CPU = 0xff
 const GENERATION = 0x100
 /** 30 bits: small integers to an engine. */
@@ -35,6 +35,9 @@ export function nextGeneration(where: number): number {
 }
 
 const WAY = LockEntry.words
+/** The part of a new wait in `expected`, as a shift; and the longest that counts, in microseconds. */
+const EXPECTED_SHIFT = 3
+const EXPECTED_MOST = 1e8
 /** A power of two: others see this thread's counts after so many contended locks, or when it is asked. */
 const FLUSH_EVERY = 64
 
@@ -65,6 +68,8 @@ export interface HandoffCounts {
   readonly spun: number
   readonly fallbacks: number
   readonly hintMisses: number
+  /** Waits that a task left to go to the holder's CPU. */
+  readonly followed: number
 }
 
 /**
@@ -95,6 +100,7 @@ export class Handoff {
   private handedOff = 0
   private spun = 0
   private misses = 0
+  private followed = 0
 
   constructor(arena: Arena, layout: HandoffLayout, options: HandoffOptions = {}) {
     const { scheduler, looks = 24, yieldBudget = 32, fallbackUs = 100 } = options
@@ -223,25 +229,62 @@ export class Handoff {
   /**
    * Publishes that this TID waits for the lock, whose holder is on CPU `cpu` (-1: not known). The waiter is
    * counted, so that the holder yields when it unlocks, only where that helps. Returns whether it was
-   * counted, for `withdraw`.
+   * counted, for `withdraw`. `begun`: when it began to wait.
    */
-  publish(tag: number, tid: number, cpu: number): boolean {
+  publish(tag: number, tid: number, cpu: number, begun: number): boolean {
     const { i32 } = this
     const slot = this.waiterSlot(tid)
     const counts = this.canRunOn(cpu)
     i32[slot + WaiterSlot.tid] = tid
     i32[slot + WaiterSlot.lock] = tag
     i32[slot + WaiterSlot.cpu] = cpu
+    i32[slot + WaiterSlot.since] = (begun * 1000) | 0
     i32[slot + WaiterSlot.counted] = counts ? 1 : 0
     Atomics.store(i32, slot + WaiterSlot.flags, ACTIVE)
-    if (!counts) return false
+    if (counts) this.count(tag, tid)
+    return counts
+  }
+
+  private count(tag: number, tid: number): void {
+    const { i32 } = this
     const waiters = this.bucketOf(tag) + WAITERS
     const last = (tid & this.tidMask) << WAITER_SLOT_SHIFT
     for (;;) {
       const seen = Atomics.load(i32, waiters)
       const count = Math.min((seen & WAITER_COUNT) + 1, WAITER_COUNT)
-      if (Atomics.compareExchange(i32, waiters, seen, last | count) === seen) return true
+      if (Atomics.compareExchange(i32, waiters, seen, last | count) === seen) return
     }
+  }
+
+  /**
+   * The waiter, which has published itself, goes to the holder's CPU with its slot active, and is counted
+   * from now on: the holder yields to it. `came` withdraws the slot there.
+   */
+  follows(tag: number, tid: number, counted: boolean): void {
+    const { i32 } = this
+    const slot = this.waiterSlot(tid)
+    this.followed++
+    if (counted || i32[slot + WaiterSlot.tid] !== tid) return
+    i32[slot + WaiterSlot.counted] = 1
+    this.count(tag, tid)
+  }
+
+  /** The waiter continues, on whatever CPU: its slot is not active any more. */
+  came(tid: number): void {
+    const { i32 } = this
+    const slot = this.waiterSlot(tid)
+    if (i32[slot + WaiterSlot.tid] !== tid || Atomics.load(i32, slot + WaiterSlot.flags) !== ACTIVE) return
+    this.withdraw(i32[slot + WaiterSlot.lock], tid, i32[slot + WaiterSlot.counted] === 1)
+  }
+
+  /** The caller has the lock, after it has waited since `begun`. */
+  noteWait(tag: number, begun: number): void {
+    const entry = this.entryOf(tag)
+    if (entry === 0) return
+    const { i32 } = this
+    const us = Math.min(EXPECTED_MOST, Math.max(1, (this.now() - begun) * 1000)) | 0
+    const before = i32[entry + EXPECTED]
+    i32[entry + EXPECTED] = before <= 0 ? us : before + ((us - before) >> EXPECTED_SHIFT)
   }
 
   /**
@@ -283,10 +326,7 @@ export class Handoff {
   /** The owner of this TID is gone: the next owner with this number starts without its hints. */
   forget(tid: number): void {
     const { i32 } = this
-    const slot = this.waiterSlot(tid)
-    if (i32[slot + WaiterSlot.tid] === tid && Atomics.load(i32, slot + WaiterSlot.flags) === ACTIVE) {
-      this.withdraw(i32[slot + WaiterSlot.lock], tid, i32[slot + WaiterSlot.counted] === 1)
-    }
+    this.came(tid)
     const section = this.sections + (tid & this.tidMask) * SectionSlot.words
     if (i32[section + SectionSlot.tid] === tid) {
       i32[section] = 0
@@ -318,11 +358,13 @@ export class Handoff {
     Atomics.add(i32, at + HandoffCounters.spun, this.spun)
     Atomics.add(i32, at + HandoffCounters.fallbacks, this.contended - this.handedOff - this.spun)
     Atomics.add(i32, at + HandoffCounters.hintMisses, this.misses)
+    Atomics.add(i32, at + HandoffCounters.followed, this.followed)
     this.acquisitions = 0
     this.contended = 0
     this.handedOff = 0
     this.spun = 0
     this.misses = 0
+    this.followed = 0
   }
 
   /** The sums of all threads. Counts that other threads have not added yet are missing. */
@@ -358,5 +400,6 @@ export function readCounts(i32: Int32Array, { counters }: HandoffLayout): Handof
     spun: read(HandoffCounters.spun),
     fallbacks: read(HandoffCounters.fallbacks),
     hintMisses: read(HandoffCounters.hintMisses),
+    followed: read(HandoffCounters.followed),
   }
 }

@@ -1,4 +1,4 @@
-import { ACTIVE, type HandoffLayout, SectionSlot, WaiterSlot } from './layout.ts'
+import { ACTIVE, BUCKET_WORDS, type HandoffLayout, LockEntry, SectionSlot, WaiterSlot } from './layout.ts'
 
 /**
  * The hints as a policy reads them: of any TID, at any time, while other threads write them. Any hint may be
@@ -24,6 +24,25 @@ export class Hints {
   /** The CPU that the holder of the lock was on, or -1. */
   ownersCpu(tid: number): number {
     return this.i32[this.waiterSlot(tid) + WaiterSlot.cpu]
+  }
+
+  /**
+   * How long this TID will wait, in milliseconds: as long as it has waited up to `now`, and not less than
+   * others have waited for this lock lately.
+   */
+  expectedMs(tid: number, now: number): number {
+    const since = this.i32[this.waiterSlot(tid) + WaiterSlot.since]
+    return Math.max(0, ((now * 1000 - since) | 0) / 1000, this.latelyMs(tid))
+  }
+
+  private latelyMs(tid: number): number {
+    const { i32, layout } = this
+    const tag = i32[this.waiterSlot(tid) + WaiterSlot.lock]
+    const bucket = layout.locks + (tag & layout.lockMask) * BUCKET_WORDS
+    for (let entry = bucket; entry < bucket + BUCKET_WORDS; entry += LockEntry.words) {
+      if (i32[entry] === tag) return Math.max(0, i32[entry + LockEntry.expected]) / 1000
+    }
+    return 0
   }
 
   /** Whether the TID is inside a critical section. */

@@ -15,20 +15,26 @@ import { type Layout, LINE_WORDS, record, word, words } from '../arena/memory/re
  * The tables by TID are smaller than the range of TIDs: each record names its TID, and the last writer has
  * it.
  */
-export const LockEntry: Layout<'tag' | 'owner' | 'where' | 'waiters' | 'rest'> = record('lock entry', {
-  /** The lock, as a hash of its address that is never 0; 0: free. Published last, cleared first. */
-  tag: word,
-  /** The holder's TID. Stays when the entry is free: the next holder is often the same. */
-  owner: word,
-  /** The holder's CPU + 1 in bits 0-7, and the generation, how often its owner changed, in bits 8-29. */
-  where: word,
-  /**
-   * Of the bucket, in its first way. Bits 0-15: how many waiters have published that they wait for a lock of
-   * this bucket and can run on its holder's CPU. Bits 16-30: the slot of the last such waiter. 0: no waiter.
-   */
-  waiters: word,
-  rest: words(LINE_WORDS - 4),
-})
+export const LockEntry: Layout<'tag' | 'owner' | 'where' | 'waiters' | 'expected' | 'rest'> = record(
+  'lock entry',
+  {
+    /** The lock, as a hash of its address that is never 0; 0: free. Published last, cleared first. */
+    tag: word,
+    /** The holder's TID. Stays when the entry is free: the next holder is often the same. */
+    owner: word,
+    /** The holder's CPU + 1 in bits 0-7, and the generation, how often its owner changed, in bits 8-29. */
+    where: word,
+    /**
+     * Of the bucket, in its first way. Bits 0-15: how many waiters have published that they wait for a lock
+     * of this bucket and can run on its holder's CPU. Bits 16-30: the slot of the last such waiter. 0: no
+     * waiter.
+     */
+    waiters: word,
+    /** How long tasks have waited for the lock lately, in microseconds; 0: not known. Written by waiters. */
+    expected: word,
+    rest: words(LINE_WORDS - 5),
+  },
+)
 
 export const WAITER_COUNT = 0xffff
 export const WAITER_SLOT_SHIFT = 16
@@ -36,7 +42,7 @@ export const WAITER_SLOT_SHIFT = 16
 const WAYS = 2
 export const BUCKET_WORDS: number = WAYS * LINE_WORDS
 
-export const WaiterSlot: Layout<'flags' | 'tid' | 'lock' | 'cpu' | 'counted' | 'rest'> = record(
+export const WaiterSlot: Layout<'flags' | 'tid' | 'lock' | 'cpu' | 'counted' | 'since' | 'rest'> = record(
   'waiter slot',
   {
     /** INACTIVE or ACTIVE. Published last, cleared first. */
@@ -48,7 +54,9 @@ export const WaiterSlot: Layout<'flags' | 'tid' | 'lock' | 'cpu' | 'counted' | '
     cpu: word,
     /** 1: it is among the `waiters` of the lock's bucket. */
     counted: word,
-    rest: words(LINE_WORDS - 5),
+    /** When it began to wait, in microseconds of the kernel's clock, as 32 bits. */
+    since: word,
+    rest: words(LINE_WORDS - 6),
   },
 )
 
@@ -66,7 +74,7 @@ export const SectionSlot: Layout<'depth' | 'tid' | 'gives' | 'rest'> = record('s
 
 /** Sums over all threads; each adds its own now and then. */
 export const HandoffCounters: Layout<
-  'acquisitions' | 'contended' | 'handedOff' | 'spun' | 'fallbacks' | 'hintMisses'
+  'acquisitions' | 'contended' | 'handedOff' | 'spun' | 'fallbacks' | 'hintMisses' | 'followed'
 > = record('handoff counters', {
   acquisitions: word,
   contended: word,
@@ -76,6 +84,8 @@ export const HandoffCounters: Layout<
   spun: word,
   fallbacks: word,
   hintMisses: word,
+  /** Waits that a task left for the CPU of the holder. */
+  followed: word,
 })
 
 export interface HandoffSizes {

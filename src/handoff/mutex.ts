@@ -3,8 +3,16 @@ import { EBUSY, EOWNERDEAD, EPERM } from '../futex/core/errno.ts'
 import type { LockOwner } from '../futex/core/owner.ts'
 import { PLAIN, WordMutex } from '../futex/robust/mutex.ts'
 import type { OwnedLock } from '../futex/robust/ownedlock.ts'
-import type { LongWait, TaskWaiter } from '../futex/core/sleep.ts'
-import { type Attempts, contendAsync, contendSync, contendTask, type GiveWay } from './contend.ts'
+import { LEAVES, type LongWait, type TaskWaiter } from '../futex/core/sleep.ts'
+import {
+  type Attempts,
+  contendAsync,
+  contendSync,
+  contendTask,
+  FOLLOWS,
+  type GiveWay,
+  LOCKED,
+} from './contend.ts'
 import type { Handoff } from './handoff.ts'
 import { LockEntry, SectionSlot } from './layout.ts'
 
@@ -151,9 +159,15 @@ export class HandoffMutex implements OwnedLock {
     const attempt = new Attempt(this.inner, owner)
     const { handoff, tag, giveWay } = this
     const begun = handoff.contends(tag)
-    if (yield* contendTask(handoff, tag, owner.tid, attempt, begun, signal, giveWay))
-      return this.handedOff(owner, attempt.result, begun)
-    return this.fellBack(owner, yield* this.inner.lockTask(parking, timeoutMs, signal, long), begun)
+    // A task that may follow asks again after each wakeup in vain: it has waited longer by then.
+    for (let now = begun; ; now = handoff.now()) {
+      const contended = yield* contendTask(handoff, tag, parking, attempt, begun, now, signal, giveWay)
+      if (contended === LOCKED) return this.handedOff(owner, attempt.result, begun)
+      if (contended === FOLLOWS) return LEAVES
+      const left = Math.max(0, timeoutMs - (now - begun))
+      const result = yield* this.inner.lockTask(parking, left, signal, long, parking.mayFollow)
+      if (result !== -EBUSY) return this.fellBack(owner, result, begun)
+    }
   }
 
   unlock(owner: LockOwner): number {
@@ -212,8 +226,16 @@ export class HandoffMutex implements OwnedLock {
   }
 
   private waited(owner: LockOwner, result: number, begun: number): number {
-    if (result === 0 || result === -EOWNERDEAD) this.handoff.acquired(this.tag, begun)
-    return this.entered(owner.tid, result)
+    const isHeld = result === 0 || result === -EOWNERDEAD
+    if (isHeld) this.handoff.acquired(this.tag, begun)
+    const entered = this.entered(owner.tid, result)
+    if (isHeld) this.handoff.noteWait(this.tag, begun)
+    return entered
+  }
+
+  /** The owner has come to this CPU, and begins its wait again. */
+  came({ tid }: LockOwner): void {
+    this.handoff.came(tid)
   }
 
   private entered(tid: number, result: number): number {

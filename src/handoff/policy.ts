@@ -14,6 +14,7 @@ import { handoffOf } from './layout.ts'
  *                 A CPU serves its lock-wait queue first: when the holder yields after its unlock, the waiter is next
  *   a holder      that was preempted inside its critical section runs again first, on the same CPU, and its slice is
  *                 extended while the section lasts
+ *   a waiter that has started, and can move, goes there as well (`moveTo`), if waits for the lock are longer than a move
  *   the bound     EXTENSIONS a turn, and PREFERRED returns in a row: after that it waits like any other task, so a section
  *                 that never ends does not keep a CPU
  *
@@ -24,6 +25,8 @@ const SLICE_MS = 4
 const EXTENSION_MS = 4
 const EXTENSIONS = 3
 const PREFERRED = 4
+/** A wait must be longer than this before its task moves: several times what a move takes. */
+const FOLLOW_MS = 0.25
 
 /** The task's words: extensions of this turn, and how often it was preferred in a row. */
 const EXTENDED = 0
@@ -92,6 +95,14 @@ export default function handoffPolicy(): Policy {
       const first = globalsTurn ? context.global : normal(context, cpu)
       if (context.consume(first)) return
       context.consume(globalsTurn ? normal(context, cpu) : context.global)
+    },
+
+    moveTo(context, task) {
+      const tid = tidOf(context, task)
+      if (hints === undefined || tid === 0 || !hints.waits(tid)) return -1
+      const cpu = hints.ownersCpu(tid)
+      if (cpu === context.cpu || !context.mayMoveTo(task, cpu)) return -1
+      return hints.expectedMs(tid, context.scheduler.now()) >= FOLLOW_MS ? cpu : -1
     },
 
     running(context, task) {

@@ -6,15 +6,20 @@ import type { Runner } from './runner.ts'
  * layers that implement them read the same record with their own types (`src/futex/core/currentfutexes.ts`,
  * `src/kernel/cpu/here.ts`).
  *
- *   field   | meaning
- *   --------+------------------------------------------------------------------------------------------------
- *   view    | the kernel as the running CPU sees it, or as this thread does where no CPU runs a task; null: none
- *   futexes | the futex domain: that of the view, or one without a kernel; null: not needed so far
- *   cpu     | the CPU whose task runs; null: none does
- *   runner  | resumes the running coroutine: that CPU, or a `Schedule`; null: no coroutine runs
- *   task    | the task that runs, as a waiter at futexes; null: none runs, or it has not waited since the switch
- *   tid     | what the running task or coroutine, or the thread where none runs, writes into lock words;
- *           | 0: not asked for since the switch
+ *   field     | meaning
+ *   ----------+----------------------------------------------------------------------------------------------
+ *   view      | the kernel as the running CPU sees it, or as this thread does where no CPU runs a task;
+ *             | null: none
+ *   futexes   | the futex domain: that of the view, or one without a kernel; null: not needed so far
+ *   cpu       | the CPU whose task runs; null: none does
+ *   runner    | resumes the running coroutine: that CPU, or a `Schedule`; null: no coroutine runs
+ *   task      | the task that runs, as a waiter at futexes; null: none runs, or it has not waited since the
+ *             | switch
+ *   tid       | what the running task or coroutine, or the thread where none runs, writes into lock words;
+ *             | 0: not asked for since the switch
+ *   uncounted | the same for fast paths that count no locks; 0 also while `counts` is true
+ *   counts    | a movable task runs. Its locks are counted, because its state is not written while it holds
+ *             | one: `locks` those with one holder, `shares` read locks and permits of semaphores
  *
  * A thread enters a kernel once: when it boots it, or when it becomes one of its CPUs. `switchTo` is the only
  * place that changes the running CPU and coroutine. A CPU thread always sees one view; a simulated machine
@@ -28,6 +33,10 @@ export interface ThreadContext {
   runner: Runner | null
   task: object | null
   tid: number
+  uncounted: number
+  counts: boolean
+  locks: number
+  shares: number
 }
 
 /** A kernel as one thread sees it: `KernelView`. */
@@ -47,6 +56,42 @@ export const here: ThreadContext = {
   runner: null,
   task: null,
   tid: 0,
+  uncounted: 0,
+  counts: false,
+  locks: 0,
+  shares: 0,
+}
+
+/** The running code has locked something, as its only holder. */
+export function countLock(): void {
+  if (here.counts) here.locks++
+}
+
+export function countUnlock(): void {
+  if (here.counts) here.locks--
+}
+
+/** The running code has shares of something. */
+export function countShares(shares: number): void {
+  if (here.counts) here.shares += shares
+}
+
+/** It releases shares. Perhaps another owner took them, as for a signal: then it had none. */
+export function countReleased(shares: number): void {
+  if (here.counts) here.shares = Math.max(0, here.shares - shares)
+}
+
+/** The code that runs from here on is a movable task with so many locks and shares. */
+export function beginCounting(locks: number, shares: number): void {
+  here.uncounted = 0
+  here.counts = true
+  here.locks = locks
+  here.shares = shares
+}
+
+/** The task has stopped. Its locks and shares are in the record. */
+export function endCounting(): void {
+  here.counts = false
 }
 
 /** The kernels that this thread has entered and not left, the newest last. */
@@ -77,6 +122,7 @@ export function leaveKernel(view: ThreadView): void {
 export function switchTo(runner: Runner | null, cpu: ThreadCpu | null): void {
   here.runner = runner
   here.tid = 0
+  here.uncounted = 0
   if (here.task !== null) here.task = null
   if (cpu !== here.cpu) moveTo(cpu)
 }
@@ -88,4 +134,5 @@ function moveTo(cpu: ThreadCpu | null): void {
   here.view = view
   here.futexes = view === null ? null : view.futexes
   here.tid = 0
+  here.uncounted = 0
 }

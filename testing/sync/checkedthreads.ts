@@ -9,6 +9,7 @@ import { here } from '../../src/kernel/cpu/here.ts'
 export function enterAsChecked(futexesOf: () => Futexes): void {
   Object.defineProperty(here, 'futexes', { configurable: true, get: futexesOf })
   Object.defineProperty(here, 'tid', { configurable: true, get: () => 0, set: ignore })
+  Object.defineProperty(here, 'uncounted', { configurable: true, get: () => 0, set: ignore })
 }
 
 function ignore(): void {}

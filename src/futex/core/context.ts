@@ -9,6 +9,7 @@ import { RequeueDecision, WakeDecision } from './decision.ts'
 import { finishExit, TaskLockHooks } from '../recovery/exit.ts'
 import type { FutexLayout } from './layout.ts'
 import { FREE_FUTEX, Futex } from './records.ts'
+import type { SleepHere } from './sleephere.ts'
 import type { MappedBuffer } from './space.ts'
 
 const QUIESCE_MS = 1
@@ -52,6 +53,8 @@ export class FutexContext {
   readonly restarts: number[] = []
   /** Blocks of the kernel's heap whose waiters' sleepers are gone: this thread frees them. */
   readonly orphanedBlocks: number[] = []
+  /** The promises and coroutines of this thread that sleep, by their sleeper (sleephere.ts). */
+  readonly sleepsHere: Map<number, SleepHere> = new Map()
   readonly wakeDecision: WakeDecision = new WakeDecision()
   readonly requeueDecision: RequeueDecision = new RequeueDecision()
 

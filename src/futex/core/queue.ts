@@ -21,6 +21,7 @@ import {
   Waiter,
 } from './records.ts'
 import { signalLater } from './signal.ts'
+import { wakeHere } from './sleephere.ts'
 import { unlockFutex } from './table.ts'
 
 /** The queue of one futex: waiters by priority (lower numbers first), then in order of arrival. */
@@ -102,8 +103,8 @@ export function wakeAll(context: FutexContext): void {
     // The sleeper may have seen its outcome and left, and its slot may be in use again: then this is a
     // spurious wakeup, which every sleeper here tolerates.
     Atomics.store(i32, signal, 1)
-    if (task === 0) Atomics.notify(i32, signal)
-    else tasks[count++] = task
+    if (task !== 0) tasks[count++] = task
+    else if (!wakeHere(context, wakeQueue[at])) Atomics.notify(i32, signal)
   }
   wakeQueue.length = 0
   if (count > 0) context.wakeTasks(tasks, count)

@@ -60,6 +60,14 @@ export class SchedTaskWaiter implements TaskWaiter {
     return true
   }
 
+  leaves(): boolean {
+    return false
+  }
+
+  get mayFollow(): boolean {
+    return false
+  }
+
   endPark(): boolean {
     return endSleep(this.current.s, this.current.task, this.timeout) === SLEEP_KILLED
   }

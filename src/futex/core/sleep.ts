@@ -2,6 +2,7 @@ import type { FutexContext } from './context.ts'
 import { sleepMs, timeLeft, wokeEarly } from './deadline.ts'
 import { EFAULT, EINTR, ETIMEDOUT } from './errno.ts'
 import { recordBlocked } from './events.ts'
+import { type SleepEnd, sleepHere, wakeHere } from './sleephere.ts'
 import { tryToTake, isCalled } from '../pi/pending.ts'
 import { isDecided, takeOff, wakeAll } from './queue.ts'
 import type { LockOwner } from './owner.ts'
@@ -46,6 +47,13 @@ export interface TaskWaiter {
   cancelPark(): boolean
   /** Called after the switch. True: a kill ended the sleep. */
   endPark(): boolean
+  /**
+   * The task should go to another CPU, and its call can begin again there: the wait ends with LEAVES. A
+   * waiter record belongs to the CPU that made it, so a task is on no queue while it moves.
+   */
+  leaves(): boolean
+  /** `leaves` may become true at a yield, because of the lock that the task waits for. */
+  readonly mayFollow: boolean
 }
 
 /** The waiting priority of ordinary threads and promises: that of an ordinary task. */
@@ -97,6 +105,9 @@ function isOneDecided(i32: Int32Array, waiters: readonly number[]): boolean {
  * at an object ends so.
  */
 export const RESTART = -512
+
+/** The waiter has left, and its call begins again on another CPU (`TaskWaiter.leaves`). */
+export const LEAVES = -513
 
 /**
  * Ends a wait: every waiter leaves its queue, and the caller frees it. Returns the index of the last woken
@@ -187,7 +198,7 @@ export async function sleepPromise(
   keepAlive()
   const onAbort = (): void => {
     Atomics.store(i32, signal, 1)
-    Atomics.notify(i32, signal)
+    wakeHere(context, waiters[0])
   }
   abort?.addEventListener('abort', onAbort)
   try {
@@ -202,10 +213,9 @@ export async function sleepPromise(
       }
       const left = timeLeft(context.now, deadline)
       if (left <= 0) return finishWait(context, waiters, -ETIMEDOUT)
-      // Rounded up to whole milliseconds, as the timer does: a fraction would be spent in turns of the event
-      // loop.
-      const waiting = Atomics.waitAsync(i32, signal, 0, Math.ceil(sleepMs(deadline, left)))
-      const isOver = waiting.async && (await waiting.value) === 'timed-out'
+      const nap = sleepMs(deadline, left)
+      const end = await new Promise<SleepEnd>(wake => sleepHere(context, waiters[0], nap, wake))
+      const isOver = end === 'timed-out'
       if (isOver && !wokeEarly(context.now, deadline, left)) return finishWait(context, waiters, -ETIMEDOUT)
     }
   } finally {
@@ -239,6 +249,10 @@ export function* sleepTask(
       if (isWaitOver(task.context(), waiters)) break
       if (abort?.aborted) {
         otherwise = -EINTR
+        break
+      }
+      if (task.leaves()) {
+        otherwise = LEAVES
         break
       }
       const left = timeLeft(now, deadline)

@@ -1,3 +1,4 @@
+import { ListNode } from '../../arena/trees/list.ts'
 import type { FutexContext } from '../core/context.ts'
 import { EAGAIN, EFAULT, EINVAL } from '../core/errno.ts'
 import { enqueue, wakeAll, walkQueue } from '../core/queue.ts'
@@ -52,6 +53,8 @@ export function makeWaiter(
 ): number {
   const { i32, thread, layout } = context
   const waiter = layout.waiters.allocate(thread)
+  // The record is on a list still if a thread died as it took the record off, between its two steps.
+  i32[waiter + Waiter.links + ListNode.list] = 0
   i32[waiter + Waiter.bitset] = bitset
   i32[waiter + Waiter.priority] = options.priority
   i32[waiter + Waiter.order] = nextOrder(context)

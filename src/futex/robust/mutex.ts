@@ -234,6 +234,7 @@ export class WordMutex implements OwnedLock {
     timeout: number = Infinity,
     signal?: AbortSignal,
     long: LongWait | null = null,
+    once: boolean = false,
   ): Generator<number, number, unknown> {
     const { owner } = parking
     const fast = this.lockFast(owner)
@@ -255,6 +256,8 @@ export class WordMutex implements OwnedLock {
           const slept: number =
             typeof prepared === 'number' ? prepared : yield* parkFor(parking, prepared, signal, long)
           result = slept === 0 || slept === -EAGAIN ? this.take(owner, true) : slept
+          // WAITERS is set: the holder wakes the next waiter.
+          if (once && slept === 0 && result < WAIT_BELOW) result = -EBUSY
         }
       }
       thrownInto = false

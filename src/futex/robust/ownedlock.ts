@@ -16,14 +16,16 @@ export interface OwnedLock {
   /** As lockSync, as a promise; an abort rejects with the signal's reason. */
   lockAsync(owner: LockOwner, timeoutMs?: number, signal?: AbortSignal): Promise<number>
   /**
-   * As lockSync, in a task; a signal or a kill ends it with -EINTR. An exception thrown into the parked task
-   * leaves it.
+   * As lockSync, in a task; a signal or a kill ends it with -EINTR, and `parking.leaves` with LEAVES. An
+   * exception thrown into the parked task leaves it. `once`: ends with -EBUSY when the task was woken and
+   * another owner was first.
    */
   lockTask(
     parking: TaskWaiter,
     timeoutMs?: number,
     signal?: AbortSignal,
     long?: LongWait | null,
+    once?: boolean,
   ): Generator<number, number, unknown>
   /** 0, or -EPERM: this owner does not hold it. */
   unlock(owner: LockOwner): number

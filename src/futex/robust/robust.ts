@@ -189,6 +189,30 @@ export function exitRobustList(context: FutexContext, owner: number): void {
   if (pending !== 0) markDead(context, pending, futexOffset, tid, true)
 }
 
+/** Whether a living owner holds a lock of its list. Called on the thread that runs the owner. */
+export function holdsRobust(context: FutexContext, owner: number): boolean {
+  const { i32, arena } = context
+  const head = arena.f64[(owner + Owner.robust) >> 1]
+  if (head === 0) return false
+  const tid = Atomics.load(i32, owner + Owner.tid)
+  const futexOffset = offsetAt(context, head)
+  if (futexOffset === undefined) return false
+  let entry = fetch(context, head + HEAD_NEXT * 4)
+  for (let limit = ROBUST_LIST_LIMIT; limit > 0 && entry > 0 && withoutBit(entry) !== head; limit--) {
+    if (isHeldBy(context, entry, futexOffset, tid)) return true
+    entry = fetch(context, withoutBit(entry))
+  }
+  const pending = fetch(context, head + HEAD_PENDING * 4)
+  return pending > 0 && isHeldBy(context, pending, futexOffset, tid)
+}
+
+function isHeldBy(context: FutexContext, entry: number, futexOffset: number, tid: number): boolean {
+  const offset = (withoutBit(entry) % BUFFER) + futexOffset
+  const words = bufferNamed(context, Math.floor(entry / BUFFER))?.i32
+  if (words === undefined || offset % 4 !== 0 || offset < 0 || offset / 4 >= words.length) return false
+  return holderOf(Atomics.load(words, offset / 4)) === tid
+}
+
 function offsetAt(context: FutexContext, head: number): number | undefined {
   const buffer = Math.floor(head / BUFFER)
   const words = buffer === ARENA ? context.i32 : bufferNamed(context, buffer)?.i32

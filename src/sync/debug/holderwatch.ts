@@ -61,21 +61,30 @@ export class HolderWatch implements LongWait {
   private readonly tid: number
   private readonly lock: WatchedLock
   /** The stack where the wait began: during the wait it has no frame of the program. */
-  private readonly site: Error = shortStack()
+  private readonly begun: Error | string
   private since = 0
   private reported = false
   /** The waiter held the lock before it began to wait for it: only then does it wait for itself. */
   private readonly waitsForItself: boolean
 
-  private constructor(tid: number, lock: WatchedLock, waitsForItself: boolean) {
+  private constructor(tid: number, lock: WatchedLock, waitsForItself: boolean, begun: Error | string) {
     this.tid = tid
     this.lock = lock
     this.waitsForItself = waitsForItself
+    this.begun = begun
   }
 
-  /** Called before the waiter is queued: after that an unlocker may hand it the lock. */
-  static of(tid: number, lock: WatchedLock): HolderWatch {
-    return new HolderWatch(tid, lock, lock.isHeldBy(tid))
+  /**
+   * Called before the waiter is queued: after that an unlocker may hand it the lock. `site`: of a wait that
+   * began on another CPU.
+   */
+  static of(tid: number, lock: WatchedLock, site: string | null = null): HolderWatch {
+    return new HolderWatch(tid, lock, lock.isHeldBy(tid), site ?? shortStack())
+  }
+
+  /** Where the wait began, as text. */
+  get site(): string {
+    return typeof this.begun === 'string' ? this.begun : siteOf(this.begun)
   }
 
   checkDeadlock(context: FutexContext): void {
@@ -125,7 +134,7 @@ export class HolderWatch implements LongWait {
     const { kind, name } = this.lock
     const { tid } = this
     const object = this.lock.objectId(context)
-    const entry = { object, tid, kind, name, who: callerName(tid), stack: siteOf(this.site) }
+    const entry = { object, tid, kind, name, who: callerName(tid), stack: this.site }
     table.locked(() => table.addWait(entry))
   }
 }

@@ -13,7 +13,7 @@ import {
 import type { Futexes } from '../../futex/core/futexes.ts'
 import { FUTEX_WAITERS, holderOf, type LockOwner } from '../../futex/core/owner.ts'
 import { Bucket, PI_REQUEUE, Waiter } from '../../futex/core/records.ts'
-import type { LongWait } from '../../futex/core/sleep.ts'
+import { LEAVES, type LongWait } from '../../futex/core/sleep.ts'
 import type { FutexWord } from '../../futex/core/space.ts'
 import { MATCH_ANY, wake } from '../../futex/operations/waitwake.ts'
 import type { OwnedLock } from '../../futex/robust/ownedlock.ts'
@@ -85,11 +85,12 @@ export class FutexLock implements LockCore {
     owner: LockOwner,
     options: WaitOptions | undefined,
     long: LongWait | null,
-  ): Generator<number, boolean, unknown> {
+  ): Generator<number, boolean | typeof LEAVES, unknown> {
     const task = currentTask()
     const timeout = limitOf(options)
     if (task !== null) {
       const result = yield* this.here().lock.lockTask(task, timeout, options?.signal, long)
+      if (result === LEAVES) return LEAVES
       if (result === -EINTR) options?.signal?.throwIfAborted()
       return this.took(result, what)
     }

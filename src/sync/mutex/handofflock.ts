@@ -43,6 +43,12 @@ export class HandoffLock extends FutexLock {
     return super.unlockHere()
   }
 
+  /** The owner has come from another CPU, and begins its wait here again. */
+  came(owner: LockOwner): void {
+    this.lockOf(owner)
+    this.shim?.came(owner)
+  }
+
   override tryLockSoon(owner: LockOwner, blocks: boolean): boolean {
     return !blocks && this.shim !== null && this.isTaken(this.shim.tryLockSoon(owner))
   }

@@ -1,6 +1,6 @@
 import type { FutexContext } from '../../futex/core/context.ts'
 import type { LockOwner } from '../../futex/core/owner.ts'
-import type { LongWait } from '../../futex/core/sleep.ts'
+import type { LEAVES, LongWait } from '../../futex/core/sleep.ts'
 import type { ObjectWords } from '../wait/objectwords.ts'
 import type { ParkingQueue } from '../wait/queue.ts'
 import type { WaitOptions } from '../wait/waiting.ts'
@@ -43,7 +43,7 @@ export interface LockCore {
     owner: LockOwner,
     options: WaitOptions | undefined,
     long: LongWait | null,
-  ): Generator<number, boolean, unknown>
+  ): Generator<number, boolean | typeof LEAVES, unknown>
   lockSync(what: string, owner: LockOwner, options: WaitOptions | undefined, long: LongWait | null): boolean
   lockAsync(what: string, owner: LockOwner, options: WaitOptions | undefined): Promise<boolean>
   /** The caller unlocks it. False: the caller does not hold it. */

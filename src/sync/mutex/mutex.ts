@@ -1,10 +1,11 @@
 import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
 import { checkOptions, type Kinds } from '../../coroutine/core/knownoptions.ts'
-import { here } from '../../thread/context.ts'
+import { countLock, countUnlock, here } from '../../thread/context.ts'
 import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import type { LockOwner } from '../../futex/core/owner.ts'
+import { LEAVES } from '../../futex/core/sleep.ts'
 import { defaultProtocol } from '../../handoff/protocol.ts'
 import { HolderWatch, type WatchedLock } from '../debug/holderwatch.ts'
 import { observer, tellMade } from '../debug/observer.ts'
@@ -26,6 +27,7 @@ import { ParkingQueue } from '../wait/queue.ts'
 import { blockingMethods, checkWait, Finished, timedOut, type WaitOptions } from '../wait/waiting.ts'
 import { FutexLock } from './futexlock.ts'
 import { HandoffLock } from './handofflock.ts'
+import { LockCall, restartableMethods } from './lockcall.ts'
 import type { LockCore, Protocol } from './lockcore.ts'
 import { UnlockToken } from './locktoken.ts'
 import { MAPPED_LOCK_WORDS } from './mappedword.ts'
@@ -142,10 +144,14 @@ export class Mutex implements ObjectWords, WatchedLock {
   private lockChecked(options: WaitOptions | undefined): Blocking<UnlockToken> {
     if (!facesOpen()) refuseOutsideTask('lock')
     if (options !== undefined) checkWait(options)
-    if (!this.core.tryLockHere()) {
+    if (this.core.tryLockHere()) countLock()
+    else {
       const owner = currentOwner()
-      if (!this.lockAgain(owner) && !this.core.tryLockSoon(owner, false))
-        return toRun('lock', this.lockSlowly('lock', owner, options)) as Blocking<UnlockToken>
+      if (!this.lockAgain(owner)) {
+        if (!this.core.tryLockSoon(owner, false))
+          return toRun('lock', this.waitInTask('lock', owner, options)) as Blocking<UnlockToken>
+        countLock()
+      }
     }
     if (observer !== null) this.tellAcquired(currentOwner())
     return this.finished as unknown as Blocking<UnlockToken>
@@ -160,7 +166,8 @@ export class Mutex implements ObjectWords, WatchedLock {
   private lockSyncChecked(options: WaitOptions | undefined): UnlockToken {
     if (here.runner !== null) refuseInTask('lock')
     if (options !== undefined) checkWait(options)
-    if (!this.core.tryLockHere()) {
+    if (this.core.tryLockHere()) countLock()
+    else {
       const owner = currentOwner()
       if (!this.lockAgain(owner) && !this.blockFor('lock', owner, options))
         throw timedOut('lockSync', options)
@@ -178,7 +185,8 @@ export class Mutex implements ObjectWords, WatchedLock {
 
   /** The lock if it is free now, else null. */
   tryLock(): UnlockToken | null {
-    if (!this.core.tryLockHere() && !this.lockAgain(currentOwner())) return null
+    if (this.core.tryLockHere()) countLock()
+    else if (!this.lockAgain(currentOwner())) return null
     if (observer !== null) this.tellAcquired(currentOwner())
     return this.token
   }
@@ -191,7 +199,7 @@ export class Mutex implements ObjectWords, WatchedLock {
     if (token !== null || timeout === 0) {
       return (token === null ? NOT_AVAILABLE : this.finished) as unknown as Blocking<UnlockToken | null>
     }
-    const waiting = this.lockSlowly('lockIfAvailable', currentOwner(), { ...options, timeout })
+    const waiting = this.waitInTask('lockIfAvailable', currentOwner(), { ...options, timeout })
     return toRun('lockIfAvailable', waiting) as Blocking<UnlockToken | null>
   }
 
@@ -217,7 +225,8 @@ export class Mutex implements ObjectWords, WatchedLock {
 
   private unlockChecked(): void {
     if (observer !== null) observer.released(this, currentTid())
-    if (this.reentrant || !this.core.unlockHere()) this.unlockAs(currentOwner())
+    if (!this.reentrant && this.core.unlockHere()) countUnlock()
+    else this.unlockAs(currentOwner())
   }
 
   /** Whether it is held now. */
@@ -247,19 +256,22 @@ export class Mutex implements ObjectWords, WatchedLock {
     this.core.dispose()
   }
 
-  /** The caller takes it from [1] (parkinglock.ts). False: on the slow path it may still get it. */
+  /**
+   * The caller takes it from [1] (parkinglock.ts), unless its locks are counted. False: on the slow path it
+   * may still get it.
+   */
   private lockFast(): boolean {
-    const { tid } = here
-    if (this.parking === null || tid === 0 || observer !== null) return false
-    return Atomics.compareExchange(this.i32, this.at, 0, tid) === 0
+    const { uncounted } = here
+    if (this.parking === null || uncounted === 0 || observer !== null) return false
+    return Atomics.compareExchange(this.i32, this.at, 0, uncounted) === 0
   }
 
   /** The caller, which holds it, unlocks it from [2]. False: use the slow path. */
   private unlockFast(): boolean {
-    const { tid } = here
+    const { uncounted } = here
     const { parking } = this
-    if (parking === null || tid === 0 || observer !== null) return false
-    if (Atomics.compareExchange(this.i32, this.at, tid, 0) !== tid) return false
+    if (parking === null || uncounted === 0 || observer !== null) return false
+    if (Atomics.compareExchange(this.i32, this.at, uncounted, 0) !== uncounted) return false
     parking.heldSince = 0
     return true
   }
@@ -283,7 +295,11 @@ export class Mutex implements ObjectWords, WatchedLock {
   }
 
   private unlockIfHeldChecked(): boolean {
-    if (!this.reentrant && observer === null) return this.core.unlockHere()
+    if (!this.reentrant && observer === null) {
+      const wasHeld = this.core.unlockHere()
+      if (wasHeld) countUnlock()
+      return wasHeld
+    }
     const isHeld = this.isHeldBy(currentTid())
     if (isHeld) this.unlock()
     return isHeld
@@ -319,6 +335,7 @@ export class Mutex implements ObjectWords, WatchedLock {
       this.unlockAsync(flow)
     } else if (this.reentrant && this.i32[this.at + EXTRA] > 0) this.i32[this.at + EXTRA]--
     else if (!this.core.unlock(owner)) throw this.notHeld('unlock')
+    else if (owner.tid === currentTid()) countUnlock()
   }
 
   /**
@@ -335,18 +352,23 @@ export class Mutex implements ObjectWords, WatchedLock {
 
   /** @internal After a wait at a condition: waits until it has the lock again. */
   *reacquire(owner: LockOwner): Generator<number, void, unknown> {
-    if (this.core.tryRelock(owner)) return
+    if (this.core.tryRelock(owner)) {
+      countLock()
+      return
+    }
     const long = HolderWatch.of(owner.tid, this)
     try {
       yield* this.core.lockTask('wait', owner, undefined, long)
     } finally {
       long.end(currentFutexes().context)
     }
+    countLock()
     this.core.relocked()
   }
 
   /** @internal */
   reacquireSync(owner: LockOwner): void {
+    countLock()
     if (this.core.tryRelock(owner)) return
     this.core.lockSync('wait', owner, undefined, null)
     this.core.relocked()
@@ -393,31 +415,61 @@ export class Mutex implements ObjectWords, WatchedLock {
     returnOwner(owner)
   }
 
-  /** The slow path of `lock` and of `lockIfAvailable`: only the latter returns null when the time is over. */
-  private *lockSlowly(
+  /** The slow path of `lock` and of `lockIfAvailable`, in a task. */
+  private waitInTask(
     what: 'lock' | 'lockIfAvailable',
     owner: LockOwner,
     options: WaitOptions | undefined,
-  ): Generator<number, UnlockToken | null, unknown> {
+  ): Iterator<number, UnlockToken | null, unknown> & object {
+    if (this.core instanceof HandoffLock && LockCall.canRestart(options))
+      return LockCall.of(this, what, options)
+    return this.lockSlowly(what, owner, options) as Generator<number, UnlockToken | null, unknown>
+  }
+
+  /**
+   * @internal Only `lockIfAvailable` returns null when the time is over. `call`: the task may leave this wait
+   * for another CPU, and then this returns LEAVES.
+   */
+  *lockSlowly(
+    what: 'lock' | 'lockIfAvailable',
+    owner: LockOwner,
+    options: WaitOptions | undefined,
+    call: LockCall | null = null,
+  ): Generator<number, UnlockToken | null | typeof LEAVES, unknown> {
     if (observer !== null) this.tellWaits(owner)
-    let isHeld = false
-    const long = HolderWatch.of(owner.tid, this)
+    let isHeld: boolean | typeof LEAVES = false
+    const long = HolderWatch.of(owner.tid, this, call?.site)
     try {
       isHeld = yield* this.core.lockTask(what, owner, options, long)
     } finally {
       long.end(currentFutexes().context)
       if (observer !== null) observer.waited(this, owner.tid)
     }
+    if (isHeld === LEAVES) {
+      if (call !== null) call.site = long.site
+      return LEAVES
+    }
     if (isHeld) {
+      countLock()
       if (observer !== null) this.tellAcquired(owner)
       return this.token
     }
-    if (what === 'lock') throw timedOut(what, options)
+    if (what === 'lock') throw timedOut(what, call === null ? options : call.options)
     return null
   }
 
+  /** @internal The task has come from another CPU, and waits here no more, or begins again. */
+  cameAs(owner: LockOwner): void {
+    if (this.core instanceof HandoffLock) this.core.came(owner)
+  }
+
   private blockFor(what: string, owner: LockOwner, options: WaitOptions | undefined): boolean {
-    if (this.core.tryLockSoon(owner, true)) return true
+    if (!this.core.tryLockSoon(owner, true) && !this.blockInLine(what, owner, options)) return false
+    countLock()
+    return true
+  }
+
+  private blockInLine(what: string, owner: LockOwner, options: WaitOptions | undefined): boolean {
     if (observer !== null) this.tellWaits(owner)
     const long = HolderWatch.of(owner.tid, this)
     try {
@@ -465,4 +517,5 @@ export class Mutex implements ObjectWords, WatchedLock {
 
 const NOT_AVAILABLE = new Finished<null>(null)
 
-blockingMethods(Mutex.prototype, 'lock', 'lockIfAvailable')
+blockingMethods(Mutex.prototype)
+restartableMethods(Mutex.prototype, 'lock', 'lockIfAvailable')

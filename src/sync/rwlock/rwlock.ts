@@ -1,7 +1,7 @@
 import { pause } from '../../arena/sync/pause.ts'
 import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
-import { here } from '../../thread/context.ts'
+import { countLock, countReleased, countShares, countUnlock, here } from '../../thread/context.ts'
 import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { LockOwner } from '../../futex/core/owner.ts'
 import { asyncOwner, asyncOwnerOf, returnOwner } from '../wait/asyncowner.ts'
@@ -173,6 +173,7 @@ export class RwLock extends SyncObject {
       if (readersOf(Atomics.load(i32, at)) === 0) throw this.notHeld('unlockRead', 'it has no reader')
       this.holders.remove(tid, 1)
     }
+    countReleased(1)
     for (let expected = 1; ; ) {
       const seen = Atomics.compareExchange(i32, at, expected, expected - 1)
       if (seen === expected) return
@@ -234,6 +235,8 @@ export class RwLock extends SyncObject {
     if (observer !== null) observer.released(this, tid)
     if (Atomics.compareExchange(this.i32, this.at, WRITER | tid, 1) !== (WRITER | tid)) this.inLock(() => 1)
     this.holders.add(flow === undefined ? tid : currentFutexes().self.tid, 1)
+    if (tid === here.tid) countUnlock()
+    countShares(1)
     if (flow !== undefined) returnOwner(flow)
     return this.readGuard
   }
@@ -249,6 +252,7 @@ export class RwLock extends SyncObject {
     const { i32, at } = this
     if (observer !== null) observer.released(this, tid)
     if (Atomics.compareExchange(i32, at, WRITER | tid, 0) !== (WRITER | tid)) this.inLock(() => 0)
+    if (tid === here.tid) countUnlock()
     const flow = asyncOwnerOf(tid)
     if (flow !== undefined) returnOwner(flow)
   }
@@ -271,6 +275,7 @@ export class RwLock extends SyncObject {
       const seen = Atomics.compareExchange(i32, at, expected, expected + 1)
       if (seen === expected) {
         this.holders.add(tid, 1)
+        countShares(1)
         if (observer !== null) this.tellAcquired(currentTid())
         return true
       }
@@ -287,6 +292,7 @@ export class RwLock extends SyncObject {
       if (seen < 0) this.refuseDisposed('lockWrite')
       return false
     }
+    if (tid === here.tid) countLock()
     this.tellAcquired(tid)
     return true
   }
@@ -297,6 +303,7 @@ export class RwLock extends SyncObject {
     if (seen >= 0 && readersOf(seen) === 0) throw this.notHeld('upgrade', 'it has no reader')
     if (Atomics.compareExchange(i32, at, 1, WRITER | tid) !== 1) return false
     this.holders.remove(tid, 1)
+    this.countUpgraded()
     this.tellAcquired(tid)
     return true
   }
@@ -319,6 +326,7 @@ export class RwLock extends SyncObject {
   private *readInLine(tid: number, options: WaitOptions | undefined): Generator<number, ReadGuard, unknown> {
     yield* this.inLine(new ReadWait(this), options, this.readGuard)
     this.holders.add(tid, 1)
+    countShares(1)
     return this.readGuard
   }
 
@@ -335,6 +343,7 @@ export class RwLock extends SyncObject {
       long.end(currentFutexes().context)
     }
     this.holders.remove(tid, 1)
+    this.countUpgraded()
     return this.upgradeGuard
   }
 
@@ -352,8 +361,14 @@ export class RwLock extends SyncObject {
       long.end(currentFutexes().context)
       if (observer !== null) observer.waited(this, tid)
     }
+    if (wait instanceof WriteWait) countLock()
     this.tellAcquired(tid)
     return guard
+  }
+
+  private countUpgraded(): void {
+    countReleased(1)
+    countLock()
   }
 
   /** Makes the wait search for deadlocks, until the caller ends the watch. */

@@ -1,6 +1,6 @@
 import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
-import { here } from '../../thread/context.ts'
+import { countReleased, here } from '../../thread/context.ts'
 import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { type Decision, STOP, WAKE } from '../../futex/core/decision.ts'
@@ -142,6 +142,7 @@ export class Semaphore extends SyncObject {
       this.refuseTooMany(Atomics.load(i32, at), count)
       this.holders.remove(tid, count)
     }
+    countReleased(count)
     let { expected } = this
     if (expected + count > COUNT) expected = Atomics.load(i32, at)
     for (;;) {
@@ -185,6 +186,7 @@ export class Semaphore extends SyncObject {
   ): Generator<number, Permits, unknown> {
     yield* inTask(new PermitWait(this, count), options)
     this.holders.add(tid, count)
+    if (here.counts && this.holders.areReliable) here.shares += count
     return this.permits(count)
   }
 
@@ -197,6 +199,7 @@ export class Semaphore extends SyncObject {
       if (seen === expected) {
         this.expected = expected - count
         this.holders.add(tid, count)
+        if (here.counts && this.holders.areReliable) here.shares += count
         return true
       }
       if (seen < 0) this.refuseDisposed('acquire')

@@ -16,7 +16,9 @@ export function currentTid(): number {
 }
 
 function findTid(): number {
-  return (here.tid = here.runner === null ? currentFutexes().self.tid : currentOwner().tid)
+  const tid = here.runner === null ? currentFutexes().self.tid : currentOwner().tid
+  if (!here.counts) here.uncounted = tid
+  return (here.tid = tid)
 }
 
 /** The caller as an owner of locks. */

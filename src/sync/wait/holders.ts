@@ -46,6 +46,11 @@ export class Holders {
     this.at = at
   }
 
+  /** False: owners release what others took, as for a signal. A plain read: it may be a little old. */
+  get areReliable(): boolean {
+    return this.i32[this.at + STRANGERS] === 0
+  }
+
   /** (B) */
   add(tid: number, shares: number): void {
     const first = this.at + SLOTS + (tid & SLOT_MASK)

@@ -1,6 +1,6 @@
 import { isFault, leavesToRecovery } from '../../arena/sync/section.ts'
 import { type Known, refuseUnknown } from '../../coroutine/core/knownoptions.ts'
-import { checkTime, timeoutError, waitForm } from '../../coroutine/core/blocking.ts'
+import { checkTime, suspendForm, timeoutError } from '../../coroutine/core/blocking.ts'
 import { twin } from '../../coroutine/core/coroutine.ts'
 import { blocks, closeFaces, finishedFace, openFaces } from '../../coroutine/core/faces.ts'
 import { resumable } from '../../coroutine/core/generators.ts'
@@ -24,6 +24,7 @@ import {
   taskWaiter,
   threadWaiter,
 } from '../../futex/core/sleep.ts'
+import { type SleepEnd, sleepHere, stopSleepHere } from '../../futex/core/sleephere.ts'
 import { freeWaiters, makeWaiter, type WaiterOptions } from '../../futex/operations/waitwake.ts'
 import { currentTask } from '../../kernel/cpu/taskwaiter.ts'
 import { SyncError } from './errors.ts'
@@ -305,17 +306,21 @@ function* sleepCoroutine(
       const left = timeLeft(context.now, deadline)
       if (left <= 0) break
       const nap = sleepMs(deadline, left)
-      const waiting = Atomics.waitAsync(i32, at, 0, Math.ceil(Math.min(nap, step)))
-      const slept = waiting.async ? yield* waitForm(waiting.value, { signal }) : waiting.value
+      const slept = yield* suspendForm<SleepEnd>(
+        waker => sleepHere(context, waiters[0], Math.min(nap, step), end => waker.wake(end)),
+        { signal },
+      )
       if (slept === 'timed-out' && step < nap) long?.checkDeadlock(context)
     }
     finished = true
     return finishWait(context, waiters, -ETIMEDOUT)
   } finally {
     endKeepAlive()
-    // Thrown into: the waiters are still queued, except those that a waker removed first.
-    if (!finished) finishWait(context, waiters, -EINTR)
-    Atomics.notify(i32, at)
+    if (!finished) {
+      // Thrown into: the waiters are still queued, except those that a waker removed first.
+      finishWait(context, waiters, -EINTR)
+      stopSleepHere(context, waiters[0])
+    }
   }
 }
 
