@@ -1,14 +1,17 @@
 import { spawn } from 'node:child_process'
 import { parseArgs } from 'node:util'
 import { lockChaos } from '../test/slow/chaos/lockchaos.ts'
+import { moveChaos } from '../test/slow/chaos/movechaos.ts'
 
 /**
- * `npm run chaos -- [--seeds 100] [--from 1] [--tasks 3000] [--deaths 60] [--busy 1] [--limit 120]`: runs the
- * lock chaos for many seeds, each in its own process, with `busy` cores kept busy. When a run fails or
- * exceeds the limit (seconds), it prints every death and its reason.
+ * `npm run chaos -- [--of locks] [--seeds 100] [--from 1] [--tasks 3000] [--deaths 60] [--busy 1] [--limit
+ * 120]`: runs the lock chaos for many seeds, each in its own process, with `busy` cores kept busy. When a run
+ * fails or exceeds the limit (seconds), it prints every death and its reason. With `--of moves`: the move
+ * chaos, which decides itself how many CPUs die; 10,000 tasks take some minutes.
  */
 const { values } = parseArgs({
   options: {
+    of: { type: 'string', default: 'locks' },
     seeds: { type: 'string', default: '100' },
     from: { type: 'string', default: '1' },
     tasks: { type: 'string', default: '3000' },
@@ -20,11 +23,20 @@ const { values } = parseArgs({
   },
 })
 const tasks = Number(values.tasks)
+if (values.of !== 'locks' && values.of !== 'moves') {
+  console.error(`chaos: --of ${values.of} is no chaos; give locks or moves`)
+  process.exit(2)
+}
 
 /** Ends when its parent process ends. */
 const BUSY = 'const parent = process.ppid; while (process.ppid === parent);'
 
-if (values.seed !== undefined) {
+if (values.seed !== undefined && values.of === 'moves') {
+  const log = (line: string): void => console.log(line)
+  const { unexpected, ...report } = await moveChaos({ seed: Number(values.seed), tasks, log })
+  console.log(JSON.stringify(report))
+  process.exitCode = unexpected.length > 0 || Object.keys(report.left).length > 0 ? 1 : 0
+} else if (values.seed !== undefined) {
   const { deaths, outcomes, unexpected } = await lockChaos({
     seed: Number(values.seed),
     tasks,
@@ -61,6 +73,8 @@ function runSeed(seed: number): Promise<boolean> {
       [
         ...process.execArgv,
         import.meta.filename,
+        '--of',
+        values.of,
         '--seed',
         String(seed),
         '--tasks',

@@ -27,6 +27,7 @@ import {
   JOB_BOOTER,
   JOB_DETACHED,
   JOB_IMAGE_BYTES,
+  JOB_NO_IMPORTS,
   Job,
   JOB_PINNED,
   JOB_RESTARTABLE,
@@ -35,7 +36,8 @@ import {
 import { type KernelEvents } from './kernelevents.ts'
 import { BOOTING_THREAD } from './layout.ts'
 import { BooterMail, type MailedArgs, type ToBooter } from '../cpu/mail.ts'
-import { onlyBuffers } from '../join/transferred.ts'
+import { checkTransfer } from '../../payload/transfer.ts'
+import { movesByMessage, onlyBuffers } from '../join/transferred.ts'
 import {
   FunctionReference,
   immovableError,
@@ -259,8 +261,15 @@ export class Kernel {
   }
 
   /** @internal */
-  get internals(): { readonly view: KernelView; readonly machine: KernelMachine; readonly cpuSet: CpuSet } {
-    return { view: this.booted.view, machine: this.booted.machine, cpuSet: this.cpuSet }
+  get internals(): {
+    readonly view: KernelView
+    readonly machine: KernelMachine
+    readonly cpuSet: CpuSet
+    /** The functions of each module that was imported, by its URL. */
+    readonly imported: ReadonlyMap<string, Promise<Readonly<Record<string, Spawnable>>>>
+  } {
+    const { view, machine } = this.booted
+    return { view, machine, cpuSet: this.cpuSet, imported: this.imports.imported }
   }
 
   /** Tasks that have not ended. */
@@ -312,7 +321,7 @@ export class Kernel {
     return task
   }
 
-  private launchResumed({ image, name, options }: ResumedTask): Task<unknown> {
+  private launchResumed({ image, name, options, imports }: ResumedTask): Task<unknown> {
     const { view } = this.booted
     const word = view.codec.encode(image, 'image')
     let job: number
@@ -323,7 +332,7 @@ export class Kernel {
         args: 0,
         image: word,
         context: 0,
-        control: JOB_BOOTER | JOB_IMAGE_BYTES,
+        control: JOB_BOOTER | JOB_IMAGE_BYTES | (imports ? 0 : JOB_NO_IMPORTS),
         owner: BOOTING_THREAD,
         spawner: 0,
         task: { ...taskOptions(view, options, name), name },
@@ -501,7 +510,9 @@ export class Kernel {
     let mailed: MailedArgs | null = null
     const waits = this.admission !== null && reference.number !== LOAD_MODULE
     try {
-      if (transfer === undefined || onlyBuffers(transfer)) {
+      if (transfer !== undefined && onlyBuffers(transfer))
+        mailed = this.moveArguments(args, transfer, options)
+      if (mailed === null && (transfer === undefined || onlyBuffers(transfer))) {
         word = view.codec.encodeList(args, 'args', transfer)
         if (word > 0 && this.cpuSet.isAnyComing) this.sendPublished(word)
       } else {
@@ -509,11 +520,10 @@ export class Kernel {
           throw new TypeError(
             'restartable: transferred objects cannot be sent a second time; leave out one of the two options',
           )
-        const cpu = this.cpuForMail(options.affinity)
-        mailed = { id: this.mail.sendArgs(cpu, args, transfer), cpu }
+        mailed ??= this.mail.sendArgs(this.cpuForMail(options.affinity), args, transfer ?? [])
         word = view.codec.encode(mailed, 'args')
         control |= JOB_ARGS_MAILED
-        options = { ...options, affinity: [cpu] }
+        options = { ...options, affinity: [mailed.cpu] }
       }
       const spec: JobSpec = {
         fn: reference.number,
@@ -530,7 +540,7 @@ export class Kernel {
     } catch (error) {
       view.codec.free(word)
       view.codec.free(context)
-      if (mailed !== null) this.mail.dropArgs(mailed.cpu, mailed.id)
+      if (mailed !== null) this.mail.dropArgs(mailed)
       throw error
     }
     const task = new Task<unknown>(view, job, name ?? reference.name, options, origin)
@@ -540,6 +550,28 @@ export class Kernel {
     if (this.cpuSet.isElastic) this.cpuSet.demand()
     this.driver?.kick()
     return task
+  }
+
+  /**
+   * Moves large buffers among the arguments by a message to the one CPU that the task can start on. Null:
+   * nothing was sent, and the arguments go through the arena. A restartable task needs them again.
+   */
+  private moveArguments(
+    args: readonly unknown[],
+    transfer: readonly ArrayBuffer[],
+    { affinity, restartable }: SpawnOptions,
+  ): MailedArgs | null {
+    const { machine, view } = this.booted
+    const cpu = affinity === undefined && machine.cpus === 1 ? 0 : affinity?.length === 1 ? affinity[0]! : -1
+    if (cpu < 0 || restartable === true || machine.post === undefined || !this.cpuSet.isHere(cpu)) return null
+    if (!view.codec.published.isDirect || !movesByMessage(args, transfer)) return null
+    checkTransfer(transfer)
+    try {
+      return this.mail.sendArgs(cpu, args, transfer)
+    } catch {
+      // A message carries less than the arena: no Proxy, no buffer of a WebAssembly memory.
+      return null
+    }
   }
 
   private nameOf(job: number): string {

@@ -166,12 +166,14 @@ export interface SpawnOptions {
   readonly movable?: boolean
   /**
    * Milliseconds between two checkpoints of a movable task: if its CPU dies, it goes on from the last one.
-   * All that it did since happens again.
+   * All that it did since happens again: messages are sent, files written and tasks spawned a second time. A
+   * checkpoint waits while the task holds a lock; `task.status.checkpointing` says so.
    */
   readonly checkpoint?: number
   /**
    * ArrayBuffers among the arguments that are moved instead of copied. On the booting thread also ports and
-   * other objects that `postMessage` transfers: the CPU of such a task is chosen when it is spawned.
+   * other objects that `postMessage` transfers: the CPU of such a task is chosen when it is spawned. Large
+   * buffers move without a copy if only one CPU can start the task.
    */
   readonly transfer?: readonly object[]
 }

@@ -8,7 +8,10 @@ import type { Kernel } from './kernel.ts'
 /** Gets the image of a task whose code has changed. Its result is the result of the task. */
 export type Migration<T> = (image: Uint8Array, error: CodeChangedError) => T | PromiseLike<T>
 
-/** The options of `kernel.resume`. Name, priority and nice are those of the suspended task by default. */
+/**
+ * The options of `kernel.resume`. All that the task did after its image was made happens again. Name,
+ * priority and nice are those of the suspended task by default.
+ */
 export interface ResumeOptions<T = unknown>
   extends Pick<
     SpawnOptions,
@@ -20,6 +23,12 @@ export interface ResumeOptions<T = unknown>
    * image. Default: the task fails with a CodeChangedError.
    */
   readonly onCodeChanged?: 'restart' | Migration<T>
+  /**
+   * Whether the CPUs import modules that the image needs and that are not loaded, from where the image says
+   * that they were. False, for images that others could have changed: the task then fails with a
+   * ModuleMissingError. Default: true.
+   */
+  readonly imports?: boolean
 }
 
 export const resumeOptions: Known<ResumeOptions> = {
@@ -32,6 +41,7 @@ export const resumeOptions: Known<ResumeOptions> = {
   timeout: true,
   checkpoint: true,
   onCodeChanged: true,
+  imports: true,
 }
 
 export interface ResumedTask {
@@ -40,12 +50,15 @@ export interface ResumedTask {
   readonly task: SuspendedTask
   readonly name: string
   readonly options: SpawnOptions
+  readonly imports: boolean
 }
 
 /** Checks the arguments of `kernel.resume`. Throws, and has changed nothing. */
 export function readResumed(bytes: Uint8Array, given: ResumeOptions<any>, cpus: number): ResumedTask {
   refuseUnknown('resume(image, options)', given, resumeOptions)
-  const { onCodeChanged, ...asked } = given
+  const { onCodeChanged, imports = true, ...asked } = given
+  if (typeof imports !== 'boolean')
+    throw new TypeError(`imports: ${String(imports)} is not a boolean; give true or false`)
   const { task, args, image } = readSuspended(bytes)
   if (onCodeChanged !== undefined && onCodeChanged !== 'restart' && typeof onCodeChanged !== 'function') {
     throw new TypeError(
@@ -59,7 +72,7 @@ export function readResumed(bytes: Uint8Array, given: ResumeOptions<any>, cpus: 
   }
   const options: SpawnOptions = { priority: priorityName(task.priority), nice: task.nice, ...asked }
   checkSpawnOptions(options, cpus)
-  return { image, args, task, name: options.name ?? task.name, options }
+  return { image, args, task, name: options.name ?? task.name, options, imports }
 }
 
 /** What the handle does with the failure of a task whose code has changed. */

@@ -1,5 +1,6 @@
 /** Tasks whose state is written down: checkpoints, and tasks that leave the kernel as bytes. */
 import { afterEach, describe, expect, test } from 'vitest'
+import { Mutex, RwLock, Semaphore } from '../../sync/index.ts'
 import { Kernel } from '../boot/kernel.ts'
 import type { KernelOptions } from '../boot/options.ts'
 import type * as Work from '../../../testing/kernel/fixtures/handmoved.ts'
@@ -49,6 +50,23 @@ describe('when its CPU dies', () => {
     expect(task.status.starts).toBe(1)
   })
 
+  test('a task with an interval goes on, as often as its CPU dies', async () => {
+    const { kernel, work } = await booted({ cpus: 2 })
+    const shared = words()
+    const task = kernel.spawn(work.untilTold, [shared], { checkpoint: 5 })
+    for (let death = 0; death < 3; death++) {
+      const seen = Atomics.load(shared, 0)
+      const last = task.status.checkpoint ?? 0
+      await until(() => Atomics.load(shared, 0) > seen && (task.status.checkpoint ?? 0) > last)
+      await until(() => task.status.cpu !== null)
+      await kernel.internals.machine.terminate(task.status.cpu!)
+    }
+    Atomics.store(shared, 63, 1)
+    const [rounds, sum] = (await task) as [number, number]
+    expect(sum).toBe(plainSpin(rounds))
+    expect(task.status.state).toBe('returned')
+  })
+
   test('its neighbour without a checkpoint is lost', async () => {
     const { kernel, work } = await booted({ cpus: 1, slice: 1 })
     const shared = [words(), words()]
@@ -60,6 +78,102 @@ describe('when its CPU dies', () => {
     expect(await kept).toBe(plainSpin(20_000))
   })
 })
+
+describe('a task that was asked for its state while it sleeps', () => {
+  test('is suspended when it wakes, and leaves no timer', async () => {
+    const { kernel, work } = await booted({ cpus: 1 })
+    const task = kernel.spawn(work.naps, [2, 60])
+    await until(() => task.status.state === 'sleeping')
+    const image = await task.suspendToBytes()
+    const { view } = kernel.internals
+    await until(() => view.s.tasks.count(view.i32) === 1)
+    expect(view.s.timers[0].count).toBe(0)
+    expect(await kernel.resume(image)).toEqual([2, 0])
+  })
+
+  test('and is killed then: it ends as killed', async () => {
+    const { kernel, work } = await booted({ cpus: 1 })
+    const task = kernel.spawn(work.naps, [2, 60_000])
+    await until(() => task.status.state === 'sleeping')
+    const asked = task.suspendToBytes()
+    asked.catch(() => undefined)
+    await until(() => task.status.checkpointing !== null)
+    task.kill('enough')
+    await expect(task.join()).rejects.toMatchObject({ name: 'TaskKilledError' })
+    await expect(asked).rejects.toMatchObject({ code: 'ERR_HEDDLE_TASK_ENDED' })
+    const { view } = kernel.internals
+    await until(() => view.s.tasks.count(view.i32) === 1)
+    expect(view.s.timers[0].count).toBe(0)
+  })
+})
+
+describe('a task that holds a lock without contention has no checkpoint before it unlocks', () => {
+  const guarded = new URL('../../../testing/kernel/fixtures/guarded.ts', import.meta.url)
+  test.each<[string, string, () => unknown, RegExp]>([
+    ['a mutex that no frame has', 'ofModule', () => null, /holds a lock/],
+    ['a mutex', 'locking', () => new Mutex(), /holds a lock/],
+    ['a mutex that was locked', 'trying', () => new Mutex(), /holds a lock/],
+    ['a recursive mutex', 'twice', () => new Mutex({ type: 'recursive' }), /holds a lock/],
+    ['a robust mutex', 'locking', () => new Mutex({ robust: true }), /holds a lock/],
+    ['a mutex that lends priorities', 'locking', () => new Mutex({ protocol: 'inherit' }), /holds a lock/],
+    ['a mutex that is handed over', 'locking', () => new Mutex({ protocol: 'handoff' }), /holds a lock/],
+    ['a read lock', 'reading', () => new RwLock(), /holds a read lock/],
+    ['a write lock', 'writing', () => new RwLock(), /holds a lock/],
+    ['an upgraded lock', 'upgrading', () => new RwLock(), /holds a lock/],
+    ['a downgraded lock', 'downgrading', () => new RwLock(), /holds a read lock/],
+    ['permits', 'acquiring', () => new Semaphore(2), /permit of a semaphore/],
+  ])('%s, %s', async (_, name, make, why) => {
+    const { kernel, work } = await booted({ cpus: 2 }, guarded)
+    const shared = words()
+    const lock: any = make()
+    const task = kernel.spawn(work[name], [lock, shared], { checkpoint: 2, affinity: [0] })
+    await until(() => Atomics.load(shared, 1) === 1)
+    await until(() => why.test(task.status.checkpointing?.waitsFor ?? ''))
+    // It may have one from before the section.
+    const before = task.status.checkpoint
+    const asked = task.checkpoint()
+    // The count moves with the task. The lock of a module does not.
+    const to = lock === null ? 0 : 1
+    task.setAffinity([to])
+    await until(() => task.status.moves === to)
+    const seen = Atomics.load(shared, 0)
+    await until(() => Atomics.load(shared, 0) > seen + 1000)
+    expect(task.status.checkpoint).toBe(before)
+    Atomics.store(shared, 62, 1)
+    await asked
+    expect(task.status.checkpoint).toBeGreaterThan(before ?? 0)
+    await kernel.internals.machine.terminate(to)
+    Atomics.store(shared, 63, 1)
+    expect(await task).toBe(1)
+    if (lock instanceof Mutex) expect(lock.locked).toBe(false)
+    if (lock instanceof RwLock) expect([lock.readers, lock.isWriting]).toEqual([0, false])
+    if (lock instanceof Semaphore) expect(lock.available).toBe(2)
+  })
+
+  test('a permit that was a signal is not held', async () => {
+    const { kernel, work } = await booted({ cpus: 1 }, guarded)
+    const semaphore = new Semaphore(0)
+    semaphore.release()
+    const shared = words()
+    const task = kernel.spawn(work.signalled, [semaphore, shared])
+    await until(() => Atomics.load(shared, 0) > 0)
+    await task.checkpoint()
+    Atomics.store(shared, 63, 1)
+    await task
+  })
+})
+
+test('a task that is alone on its CPU, with no switch and no event, has checkpoints', async () => {
+  const { kernel, work } = await booted({ cpus: 1 })
+  const shared = words()
+  const task = kernel.spawn(work.untilTold, [shared], { checkpoint: 5 })
+  for (let times = 0; times < 3; times++) {
+    const last = task.status.checkpoint ?? 0
+    await until(() => (task.status.checkpoint ?? 0) > last)
+  }
+  Atomics.store(shared, 63, 1)
+  await task
+}, 60_000)
 
 describe.each([{ machine: 'threads' }, { machine: 'simulated', seed: 7 }] as const)('$machine', machine => {
   test('a task leaves the kernel as bytes, and goes on in another', async () => {

@@ -1,9 +1,11 @@
 import { listIsEmpty } from '../../arena/trees/list.ts'
 import { ArenaFullError } from '../../arena/memory/arena.ts'
 import { Owner } from '../../futex/core/records.ts'
-import { TaskRecord } from '../../sched/core/taskrecord.ts'
+import { holdsRobust } from '../../futex/robust/robust.ts'
+import { PENDING_KILL, TaskRecord } from '../../sched/core/taskrecord.ts'
+import { interruptBy } from '../../sched/core/tick.ts'
 import { UntravelableError } from '../../payload/untravelable.ts'
-import { Job } from '../spawn/job.ts'
+import { JOB_CHECKPOINT_WAITS, Job } from '../spawn/job.ts'
 import { answer, ASK_BYTES, ASK_CHECKPOINT, kindOf, openRequest } from './asking.ts'
 import { storeCheckpoint } from './checkpoint.ts'
 import { type CpuTask, extrasOf } from './cputask.ts'
@@ -13,6 +15,9 @@ import { imageOf, obstacleTo } from './taskimage.ts'
 
 /** The task goes on. Different from every reason of `resume`. */
 export const GOES_ON = -2
+
+/** A checkpoint that is due and has to wait is tried again so often in an interval, or after each slice. */
+const RETRIES = 16
 
 /** Writes checkpoints of the tasks of one CPU, and takes tasks out of the kernel as bytes. */
 export class Checkpointer {
@@ -25,9 +30,10 @@ export class Checkpointer {
   /** A task begins to run a movable function on this CPU, or goes on here. */
   started(run: CpuTask): void {
     const { i32, f64, s } = this.on.view
+    this.tellWaiting(run, null)
     const every = f64[(run.job + Job.checkpointEvery) >> 1]
     if (every > 0) this.schedule(run, s.clock + every)
-    if (openRequest(i32, run.job) !== 0) this.wakeAt(s.clock)
+    if (openRequest(i32, run.job) !== 0) interruptBy(s, s.clock)
   }
 
   /**
@@ -37,28 +43,31 @@ export class Checkpointer {
     const { s } = this.on
     const asks = openRequest(s.i32, run.job)
     if (asks !== 0) return this.serve(run, asks)
-    if (run.extras === null || s.clock < run.extras.checkpointAt) return GOES_ON
-    if (obstacleTo(this.on.view, run) === null) this.write(run)
-    this.schedule(run, s.readClock() + s.f64[(run.job + Job.checkpointEvery) >> 1])
-    return GOES_ON
-  }
-
-  /** An interrupt of this CPU: the timers of its tasks. `isQueued`: the task does not run now. */
-  atInterrupt(run: CpuTask, isQueued: boolean): void {
-    const { s } = this.on
     const at = run.extras?.checkpointAt ?? Infinity
-    if (isQueued && openRequest(s.i32, run.job) !== 0) this.wakeAt(s.clock + s.slice)
-    this.wakeAt(Math.max(at, s.clock))
+    if (s.clock < at) {
+      interruptBy(s, at)
+      return GOES_ON
+    }
+    const every = s.f64[(run.job + Job.checkpointEvery) >> 1]
+    const obstacle = this.obstacle(run)
+    const error = obstacle === null ? this.write(run) : null
+    this.tellWaiting(run, error === null ? obstacle : (error as Error).message)
+    // Soon, at a later safepoint, and seldom enough to cost nothing.
+    const pause = obstacle === null ? every : Math.min(every, Math.max(s.slice, every / RETRIES))
+    this.schedule(run, s.readClock() + pause)
+    return GOES_ON
   }
 
   private serve(run: CpuTask, asks: number): number {
     const { on } = this
     const { view, s } = on
-    const obstacle = obstacleTo(view, run) ?? this.heldLock(run)
+    // A kill that is pending would stay behind with the record: it is thrown first.
+    if ((Atomics.load(s.i32, run.task + TaskRecord.pending) & PENDING_KILL) !== 0) return GOES_ON
+    const obstacle = this.obstacle(run)
     if (obstacle !== null) {
       // The request stays open: the task may have no obstacle at a later safepoint.
       on.mover.writeObstacle(run, obstacle)
-      this.wakeAt(s.readClock() + s.slice)
+      interruptBy(s, s.readClock() + s.slice)
       return GOES_ON
     }
     if (kindOf(asks) === ASK_CHECKPOINT) {
@@ -85,8 +94,6 @@ export class Checkpointer {
   /** Null, or the reason why there is no checkpoint. The task has no obstacle. */
   private write(run: CpuTask): unknown {
     const { view } = this.on
-    const held = this.heldLock(run)
-    if (held !== null) return new Error(held)
     try {
       const word = view.codec.encodeImage(imageOf(run), '')
       view.i32[run.job + Job.imageBytes] = view.heap.capacityOf(word)
@@ -98,13 +105,39 @@ export class Checkpointer {
     }
   }
 
-  /** A task that goes on from a checkpoint has no locks: so it holds none at the checkpoint. */
+  /** What the task waits for before its state can be written, as text; null: nothing. */
+  private obstacle(run: CpuTask): string | null {
+    return obstacleTo(this.on.view, run) ?? this.heldLock(run)
+  }
+
+  /**
+   * A task that goes on from its state is another owner, and the locks of the old one go to their waiters: so
+   * it holds none.
+   */
   private heldLock(run: CpuTask): string | null {
-    const { i32 } = this.on.view
+    const { i32, futexes } = this.on.view
+    if (run.extras !== null) {
+      const { locks, shares } = run.extras
+      if (locks > 0) return 'it holds a lock; its state is written after the unlock'
+      if (shares > 0)
+        return 'it holds a read lock, or a permit of a semaphore; its state is written after the release'
+    }
+    // Words that code locks without this library.
     const owner = Atomics.load(i32, run.task + TaskRecord.owner)
-    return owner !== 0 && !listIsEmpty(i32, owner + Owner.contended)
-      ? 'it holds a lock that others wait for; a checkpoint is taken after the unlock'
+    if (owner === 0) return null
+    return !listIsEmpty(i32, owner + Owner.contended) || holdsRobust(futexes.context, owner)
+      ? 'it holds the lock of a futex word; its state is written after the unlock'
       : null
+  }
+
+  /** For `task.status`. */
+  private tellWaiting(run: CpuTask, obstacle: string | null): void {
+    const { i32 } = this.on.view
+    const isTold = (Atomics.load(i32, run.job + Job.control) & JOB_CHECKPOINT_WAITS) !== 0
+    if (obstacle !== null) this.on.mover.writeObstacle(run, obstacle)
+    if (isTold === (obstacle !== null)) return
+    if (isTold) Atomics.and(i32, run.job + Job.control, ~JOB_CHECKPOINT_WAITS)
+    else Atomics.or(i32, run.job + Job.control, JOB_CHECKPOINT_WAITS)
   }
 
   private refuse(run: CpuTask, asks: number, error: unknown): number {
@@ -115,11 +148,6 @@ export class Checkpointer {
 
   private schedule(run: CpuTask, at: number): void {
     extrasOf(run).checkpointAt = at
-    this.wakeAt(at)
-  }
-
-  private wakeAt(at: number): void {
-    const { s } = this.on
-    if (at < s.moveAt) s.moveAt = at
+    interruptBy(this.on.s, at)
   }
 }

@@ -1,6 +1,7 @@
 import type { Waker } from '../../thread/runner.ts'
 import type { Cpu } from '../../machine/core/machine.ts'
 import type { ToBooter, ToCpu } from './mail.ts'
+import { receivedError, type SentError } from './questions.ts'
 import type { PublishedObjects } from '../../payload/publishedobjects.ts'
 
 /** The messages that one task has not taken yet, or its wait for the next one. */
@@ -39,6 +40,9 @@ export class CpuMail {
   /** By the number of the task. */
   private readonly inboxes = new Map<number, Inbox>()
   private readonly stackOf: (task: number) => string
+  /** The questions of tasks of this CPU that have no answer yet. */
+  private readonly asked = new Map<number, Waker>()
+  private lastQuestion = 0
 
   /** `stackOf`: the stack of a task that has begun on this CPU, by its number. */
   constructor(cpu: Cpu, published: PublishedObjects, stackOf: (task: number) => string) {
@@ -56,6 +60,24 @@ export class CpuMail {
 
   send(message: ToBooter, transfer: readonly object[] = []): void {
     this.cpu.post(message, transfer)
+  }
+
+  /** Asks the booting thread; `waker` gets the answer. Returns the number of the question. */
+  ask(task: number, question: unknown, waker: Waker): number {
+    const id = ++this.lastQuestion
+    this.asked.set(id, waker)
+    this.send({ kind: 'question', task, cpu: this.cpu.id, id, question })
+    return id
+  }
+
+  /** The same without an answer. */
+  tell(task: number, question: unknown): void {
+    this.send({ kind: 'question', task, cpu: this.cpu.id, id: 0, question })
+  }
+
+  /** The wait for the answer has ended. */
+  forgetQuestion(id: number): void {
+    this.asked.delete(id)
   }
 
   /** The inbox of a task that has begun. */
@@ -93,6 +115,10 @@ export class CpuMail {
       this.inboxOf(message.task).put(message.value)
     } else if (message.kind === 'published') {
       this.published.accept(message.id, message.object)
+    } else if (message.kind === 'answer') {
+      const waker = this.asked.get(message.id)
+      if (message.threw) waker?.fail(receivedError(message.value as SentError))
+      else waker?.wake({ answer: message.value })
     } else if (message.kind === 'stack') {
       this.send({ kind: 'stack', task: message.task, stack: this.stackOf(message.task) })
     } else if (message.kind === 'drop') {

@@ -48,6 +48,13 @@ export const RUN_OVER = 32
 /** Its function can move: the CPU asks at each stop whether the task should. */
 export const RUN_MOVABLE = 64
 
+/** Inside a call that can end its wait and begin again on another CPU (`Relocatable`). */
+export const RUN_RESTARTS = 128
+/** As that, and the policy may send the task to another CPU. */
+export const RUN_FOLLOWS = 256
+/** That call should do so now. Only the CPU of the task sets this, while the task does not run. */
+export const RUN_LEAVES = 512
+
 /** Fields that only some tasks need. */
 class TaskExtras {
   /** The CPU of an async function: its continuations run outside of any task. */
@@ -73,6 +80,11 @@ class TaskExtras {
   /** When its next checkpoint is due, on the machine's clock. */
   checkpointAt: number = Infinity
   locals: Map<object, unknown> | null = null
+  /** A movable task: how many locks it holds, and shares of locks and semaphores (thread/context.ts). */
+  locks = 0
+  shares = 0
+  /** It does not follow the holder of a lock before then, on the machine's clock: it could not be packed. */
+  followsAt = 0
   /** Milliseconds that it had run when it moved to this CPU. */
   ranElsewhere = 0
   /** The task as a waiter at futexes. */

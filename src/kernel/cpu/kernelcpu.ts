@@ -33,7 +33,7 @@ import {
 } from '../../sched/core/taskrecord.ts'
 import { cancelTimer } from '../../sched/core/timer.ts'
 import { wakeupTask } from '../../sched/core/wakeup.ts'
-import { switchTo } from '../../thread/context.ts'
+import { beginCounting, endCounting, switchTo } from '../../thread/context.ts'
 import type { AfterAwait, Runner, Waker } from '../../thread/runner.ts'
 import { asyncContext } from './asynccontext.ts'
 import { awaitResult, DRIVEN_TO_END, resumeAsync } from './asynctask.ts'
@@ -55,6 +55,7 @@ import { Stretches } from './stretches.ts'
 import { CpuTaskWaker, Raised, timeOnly } from './taskwaker.ts'
 import {
   RUN_CLAIMED,
+  RUN_FOLLOWS,
   RUN_MOVABLE,
   RUN_YIELDS,
   RUN_OVER,
@@ -139,6 +140,7 @@ export class KernelCpu implements Runner {
       const who = isInside ? this.describeTask() : ''
       this.run = null
       this.job = 0
+      if (here.counts) endCounting()
       switchTo(runner, cpu)
       if (isInside) throwIfInside(this.s.thread, who)
       if (this.wakeQueue.length > 0) wakeAll(this.view.futexes.context)
@@ -415,18 +417,21 @@ export class KernelCpu implements Runner {
         raising = true
       }
       const enter = run.extras === null ? null : (run.extras.stretches?.enter ?? run.extras.enter)
+      if ((run.flags & RUN_MOVABLE) !== 0) beginCounting(run.extras?.locks ?? 0, run.extras?.shares ?? 0)
       const finished =
         enter === null
           ? this.stretch(coroutine, raising, sent)
           : enter(() => this.stretch(coroutine, raising, sent))
+      if (here.counts) keepCounts(run)
       if (this.cpu.stepwise) this.cpu.charge(STRETCH_MS)
       if (finished) return DRIVEN_TO_END
       if (coroutine.state === 'suspended') return SWITCH_SLEEPS
-      if (!this.isKillPending(run.task)) break
-    }
-    if ((run.flags & RUN_YIELDS) !== 0) {
+      if (this.isKillPending(run.task)) continue
+      if ((run.flags & RUN_YIELDS) === 0) break
       run.flags &= ~RUN_YIELDS
-      return SWITCH_YIELDS
+      if ((run.flags & RUN_FOLLOWS) === 0 || !this.mover.follows(run)) return SWITCH_YIELDS
+      sent = undefined
+      raising = false
     }
     const continues = this.cpu.stepwise && !this.cpu.needResched
     if ((run.flags & RUN_MOVABLE) !== 0) {
@@ -516,4 +521,14 @@ export class KernelCpu implements Runner {
   kickSelf(): void {
     if (this.job === 0) this.cpu.kick(this.cpu.id)
   }
+}
+
+/** A movable task has stopped: its locks and shares are counted in its extras. */
+function keepCounts(run: CpuTask): void {
+  endCounting()
+  const { locks, shares } = here
+  if (run.extras === null && locks === 0 && shares === 0) return
+  const extras = extrasOf(run)
+  extras.locks = locks
+  extras.shares = shares
 }

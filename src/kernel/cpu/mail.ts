@@ -2,6 +2,7 @@ import { warn } from '../boot/kernelevents.ts'
 import { Job, OUTCOME_PENDING } from '../spawn/job.ts'
 import type { KernelMachine } from '../boot/machines.ts'
 import { messageWaits } from './mailwords.ts'
+import { type Answerer, type QuestionMail, Questions } from './questions.ts'
 import type { Task } from '../join/task.ts'
 import type { KernelView } from '../boot/view.ts'
 
@@ -28,6 +29,8 @@ export type ToCpu =
   | { readonly kind: 'published'; readonly id: number; readonly object: object }
   /** Asks for the stack of a task that has begun there. */
   | { readonly kind: 'stack'; readonly task: number }
+  /** The answer to the question `id` of a task that waits for it there (questions.ts). */
+  | { readonly kind: 'answer'; readonly id: number; readonly threw: boolean; readonly value: unknown }
 
 export type ToBooter =
   | { readonly kind: 'began'; readonly task: number }
@@ -36,6 +39,7 @@ export type ToBooter =
   /** The task has ended: this is its last message. */
   | { readonly kind: 'end'; readonly task: number }
   | { readonly kind: 'stack'; readonly task: number; readonly stack: string }
+  | QuestionMail
   /** Debug mode: a probable mistake in the code of the task. */
   | { readonly kind: 'warning'; readonly task: number; readonly text: string }
 
@@ -68,21 +72,19 @@ export class BooterMail {
   private readonly sentTo = new Map<number, Set<Task<any>>>()
   private nextArgs = 1
   private readonly stacks = new Map<number, ((stack: string | null) => void)[]>()
+  private readonly questions = new Questions((cpu, answer) => this.machine.post?.(cpu, answer))
 
   constructor(view: KernelView, machine: KernelMachine) {
     this.view = view
     this.machine = machine
   }
 
-  /**
-   * Sends arguments to the CPU that the task will run on. Returns their id there. Throws what `postMessage`
-   * throws.
-   */
-  sendArgs(cpu: number, args: readonly unknown[], transfer: readonly object[]): number {
+  /** Sends arguments to the CPU that the task will run on. Throws what `postMessage` throws. */
+  sendArgs(cpu: number, args: readonly unknown[], transfer: readonly object[]): MailedArgs {
     const id = this.nextArgs++
     const message: ToCpu = { kind: 'args', id, args }
     this.machine.post?.(cpu, message, transfer)
-    return id
+    return { id, cpu }
   }
 
   /**
@@ -97,7 +99,7 @@ export class BooterMail {
   }
 
   /** The task for these arguments could not be made. */
-  dropArgs(cpu: number, id: number): void {
+  dropArgs({ id, cpu }: MailedArgs): void {
     const message: ToCpu = { kind: 'drop', id }
     this.machine.post?.(cpu, message)
   }
@@ -152,6 +154,11 @@ export class BooterMail {
     })
   }
 
+  /** From here on `answerer` answers the questions of the task. */
+  answers(task: Task<any>, answerer: Answerer): void {
+    this.questions.answers(task, answerer)
+  }
+
   private answerStack(task: number, stack: string | null): void {
     const waiting = this.stacks.get(task) ?? []
     this.stacks.delete(task)
@@ -164,8 +171,12 @@ export class BooterMail {
       this.answerStack(message.task, message.stack)
       return
     }
+    if (message.kind === 'question') {
+      this.questions.receive(message)
+      return
+    }
     if (message.kind === 'warning') {
-      warn(message.text, 'HEDDLE_COPIED_VARIABLE')
+      warn(message.text, 'HEDDLE_MODULE_STATE')
       return
     }
     if (message.kind === 'result') {

@@ -238,8 +238,8 @@ describe('CPUs that die', () => {
 
 describe('compiled functions', () => {
   const compiled = new URL('../../../testing/kernel/fixtures/moved.ts', import.meta.url)
-  async function two(): Promise<{ kernel: Kernel; its: any }> {
-    const { kernel } = await booted({ cpus: 2, slice: 2 })
+  async function two(options: KernelOptions = {}): Promise<{ kernel: Kernel; its: any }> {
+    const { kernel } = await booted({ cpus: 2, slice: 2, ...options })
     return { kernel, its: await kernel.import(compiled) }
   }
 
@@ -258,6 +258,45 @@ describe('compiled functions', () => {
     expect(task.status.moves).toBeGreaterThan(0)
     const plain: any = await kernel.spawn(its.shares, [20000, shared], { movable: false })
     expect(result.sum).toBe(plain.sum)
+  })
+
+  test('an object that the module made when it was loaded is the one of the other CPU after a move', async () => {
+    const { kernel, its } = await two({ debug: true })
+    const warnings: string[] = []
+    const listen = ({ message }: Error): void => void warnings.push(message)
+    process.on('warning', listen)
+    const shared = words()
+    const task = kernel.spawn(its.compares, [shared], { affinity: [0], movable: true })
+    await until(() => Atomics.load(shared, 0) > 10)
+    for (let turn = 1; turn <= 4; turn++) {
+      task.setAffinity([turn % 2])
+      await until(() => task.status.cpu === turn % 2)
+    }
+    Atomics.store(shared, 1, 1)
+    const result: any = await task
+    expect(result.wrong).toBe(0)
+    expect(task.status.moves).toBeGreaterThan(0)
+    await until(() => warnings.length > 0)
+    process.off('warning', listen)
+    expect(warnings.join()).toMatch(
+      /moves, and turns of \S*moved\.ts has changed since the module was loaded/,
+    )
+  })
+
+  test('a task stays while it holds what its module got later', async () => {
+    const { kernel, its } = await two()
+    const shared = words()
+    const task = kernel.spawn(its.queues, [shared], { affinity: [0], movable: true })
+    await until(() => Atomics.load(shared, 0) > 10)
+    task.setAffinity([1])
+    await until(() => task.status.moving?.waitsFor !== undefined && task.status.moving.waitsFor !== null)
+    expect(task.status.moving!.waitsFor).toMatch(
+      /values\.entry: this object that queue\[0\] of \S*moved\.ts holds/,
+    )
+    Atomics.store(shared, 1, 1)
+    await until(() => task.status.moves > 0 || task.status.ended !== null)
+    Atomics.store(shared, 2, 1)
+    expect(await task).toEqual({ isThere: true, cpus: [expect.any(Number), 1] })
   })
 
   test('a lock that is held stays held by the task', async () => {

@@ -1,27 +1,32 @@
-import { isMovableModule } from '../../coroutine/core/movable.ts'
+import { isMovableModule, ModuleMissingError } from '../../coroutine/core/movable.ts'
 import { ArenaFullError } from '../../arena/memory/arena.ts'
 import { MOVES, pushAway, releasePacked, shouldMove, takePacked } from '../../sched/balance/move.ts'
-import { isWorthMoving, reliefFor } from '../../sched/balance/relief.ts'
+import { isWorthMoving, reliefFor, STATE_BYTES_A_MS } from '../../sched/balance/relief.ts'
 import { Entity } from '../../sched/core/entity.ts'
 import { recordMove } from '../../sched/core/events.ts'
 import { RunQueue } from '../../sched/core/runqueue.ts'
 import { SWITCH_YIELDS } from '../../sched/core/switch.ts'
 import { TaskRecord } from '../../sched/core/taskrecord.ts'
-import { isCurrent } from '../../sched/core/wakeup.ts'
+import { interruptBy } from '../../sched/core/tick.ts'
+import { isCurrent, wakeupTask } from '../../sched/core/wakeup.ts'
+import { askMoveTo } from '../../sched/ext/extcpu.ts'
 import { EXT_MAJOR_PRIORITY } from '../../sched/core/priority.ts'
 import { registerKillImages } from '../join/killimages.ts'
 import { importModule } from '../spawn/functions.ts'
-import { JOB_ASYNC, JOB_IMAGE_BYTES, JOB_MOVABLE, JOB_PINNED, Job } from '../spawn/job.ts'
-import { type CpuTask, extrasOf, RUN_MOVABLE } from './cputask.ts'
+import { JOB_ASYNC, JOB_IMAGE_BYTES, JOB_MOVABLE, JOB_NO_IMPORTS, JOB_PINNED, Job } from '../spawn/job.ts'
+import { type CpuTask, extrasOf, RUN_LEAVES, RUN_MOVABLE, RUN_RESTARTS } from './cputask.ts'
 import type { KernelCpu } from './kernelcpu.ts'
 import { GOES_ON } from './checkpointer.ts'
 import { lastCheckpoint } from './checkpoint.ts'
 import { imageFromBytes, modulesOfBytes } from '../../payload/imagebytes.ts'
-import { copiesOfVariables } from '../../coroutine/core/packedframes.ts'
+import { changesAround } from '../../coroutine/core/packedframes.ts'
 import { imageOf, obstacleTo, restoreTask, type TaskImage } from './taskimage.ts'
 
 /** `atStop`: the task goes on here. Different from every reason of `resume`. */
 export const STAYS = -2
+
+/** A larger state does not follow a lock's holder: it takes a tenth of a millisecond and more to move. */
+const FOLLOW_BYTES_MOST = 50_000
 
 /**
  * Packs and unpacks the started tasks of one CPU (sched/balance/move.ts): when they should move, and when
@@ -32,6 +37,9 @@ export class TaskMover {
   private readonly warned = new Set<string>()
   /** Whether the task that was packed last was queued here then. */
   private isQueued = false
+  /** The task that ends its wait now to follow the holder of its lock, and the CPU where that is. */
+  private follower: CpuTask | null = null
+  private followsTo = -1
 
   constructor(on: KernelCpu) {
     this.on = on
@@ -57,15 +65,38 @@ export class TaskMover {
     const { i32 } = s
     const why = this.on.checkpointer.atStop(run)
     if (why !== GOES_ON) return why
+    const { follower } = this
+    this.follower = null
+    if (follower === run) {
+      const left = this.leave(run, this.followsTo, FOLLOW_BYTES_MOST)
+      if (left === STAYS) extrasOf(run).followsAt = s.readClock() + s.slice
+      return left
+    }
     if (Atomics.load(i32, run.task + TaskRecord.moveAsked) !== 0) {
-      if (shouldMove(s, run.task)) return this.leave(run, -1)
+      if (shouldMove(s, run.task)) return this.leave(run, -1, Infinity)
       Atomics.store(i32, run.task + TaskRecord.moveAsked, 0)
     }
     if (!balances || Atomics.load(i32, s.queue + RunQueue.load) < 2) return STAYS
     const ran = this.ranHere(run)
     if (!isWorthMoving(s, ran, i32[run.job + Job.imageBytes])) return STAYS
     const target = reliefFor(s, run.task)
-    return target < 0 ? STAYS : this.leave(run, target)
+    return target < 0 ? STAYS : this.leave(run, target, ran * STATE_BYTES_A_MS)
+  }
+
+  /**
+   * A movable task waits for a lock, and has just yielded. True: the policy sends it to the CPU of the lock's
+   * holder. Its call ends the wait next, and stops: then `atStop` packs the task.
+   */
+  follows(run: CpuTask): boolean {
+    const { s, view } = this.on
+    if (view.i32[run.job + Job.imageBytes] > FOLLOW_BYTES_MOST) return false
+    if (run.extras !== null && s.clock < run.extras.followsAt) return false
+    const target = askMoveTo(s, run.task)
+    if (target < 0 || target === s.cpu || obstacleTo(view, run, true) !== null) return false
+    this.follower = run
+    this.followsTo = target
+    run.flags |= RUN_LEAVES
+    return true
   }
 
   /** Packs the tasks that should move and are queued or asleep here. The others are packed when they stop. */
@@ -74,19 +105,35 @@ export class TaskMover {
     for (const run of this.on.startedTasks()) {
       if ((run.flags & RUN_MOVABLE) === 0) continue
       const se = s.i32[run.task + TaskRecord.entity]
-      this.on.checkpointer.atInterrupt(run, !isCurrent(s, se))
       if (!shouldMove(s, run.task)) continue
       Atomics.store(s.i32, run.task + TaskRecord.moveAsked, 1)
-      if (isCurrent(s, se) || !this.pack(run, false)) continue
+      if (isCurrent(s, se)) continue
+      if ((run.flags & RUN_RESTARTS) !== 0) {
+        this.endWait(run)
+        continue
+      }
+      if (!this.pack(run, Infinity)) continue
       this.on.forget(run)
       if (this.isQueued) pushAway(s, se, -1)
     }
   }
 
-  /** Packs the current task, which leaves this CPU. */
-  private leave(run: CpuTask, target: number): number {
+  /**
+   * The task waits at a queue, or is about to run: it leaves the queue when it runs, and stops; then `atStop`
+   * packs it.
+   */
+  private endWait(run: CpuTask): void {
     const { s } = this.on
-    if (!this.pack(run, target >= 0)) return STAYS
+    run.flags |= RUN_LEAVES
+    wakeupTask(s, run.task)
+    // A task that cannot be packed then waits again: the next try is a slice later.
+    s.moveAt = Math.min(s.moveAt, s.readClock() + s.slice)
+  }
+
+  /** Packs the current task, which leaves this CPU. `bytesMost`: a larger state stays. */
+  private leave(run: CpuTask, target: number, bytesMost: number): number {
+    const { s } = this.on
+    if (!this.pack(run, bytesMost)) return STAYS
     this.on.forget(run)
     s.moveTarget = target
     // A policy places its own tasks.
@@ -97,10 +144,9 @@ export class TaskMover {
   }
 
   /**
-   * (A) to (C) of move.ts. False: it cannot move now; the obstacle is written down. `maySkip`: it need not
-   * move, so a state that is too large for the time that it has run stays.
+   * (A) to (C) of move.ts. False: it cannot move now; the obstacle is written down.
    */
-  private pack(run: CpuTask, maySkip: boolean): boolean {
+  private pack(run: CpuTask, bytesMost: number): boolean {
     const { view, s } = this.on
     const { i32, codec, heap } = view
     const obstacle = obstacleTo(view, run)
@@ -108,14 +154,14 @@ export class TaskMover {
     let word: number
     try {
       const image = imageOf(run)
-      if (view.arena.debug) this.warnOfCopies(run, image)
+      if (view.arena.debug) this.warnOfState(run, image)
       word = codec.encodeImage(image, '')
     } catch (error) {
       const what = error instanceof ArenaFullError ? 'the arena has no room for its state' : String(error)
       return this.refuse(run, what.replace(/^\w*Error: /, ''))
     }
     i32[run.job + Job.imageBytes] = heap.capacityOf(word)
-    if (maySkip && !isWorthMoving(s, this.ranHere(run), i32[run.job + Job.imageBytes])) {
+    if (i32[run.job + Job.imageBytes] > bytesMost) {
       codec.free(word)
       return this.refuse(run, 'its state is large for the time that it has run')
     }
@@ -131,11 +177,11 @@ export class TaskMover {
     return true
   }
 
-  /** Debug mode: says, once for each object, that module and task have two of it from now on. */
-  private warnOfCopies(run: CpuTask, { frames }: TaskImage): void {
+  /** Debug mode: says, once for each, which state of its modules the task leaves. */
+  private warnOfState(run: CpuTask, { frames }: TaskImage): void {
     const { view } = this.on
-    for (const copied of copiesOfVariables(frames)) {
-      const text = `task ${this.on.nameOf(run)} moves with a copy of ${copied}: the variable keeps the original; pass the object as an argument, share its memory, or spawn with \`movable: false\``
+    for (const changed of changesAround(frames)) {
+      const text = `task ${this.on.nameOf(run)} moves, and ${changed} has changed since the module was loaded: the task finds that of the other CPU; pass it as an argument, share its memory, or spawn with \`movable: false\``
       if (this.warned.has(text)) continue
       this.warned.add(text)
       // By mail: this thread prints nothing before its event loop turns.
@@ -146,7 +192,7 @@ export class TaskMover {
   private refuse(run: CpuTask, obstacle: string): false {
     const { view, s } = this.on
     if (Atomics.load(view.i32, run.task + TaskRecord.moveAsked) !== 0) {
-      s.moveAt = Math.min(s.moveAt, s.readClock() + s.slice)
+      interruptBy(s, s.readClock() + s.slice)
     }
     this.writeObstacle(run, obstacle)
     return false
@@ -174,6 +220,8 @@ export class TaskMover {
     const modules = bytes === null ? view.codec.modulesOfImage(word) : modulesOfBytes(bytes)
     const missing = modules.filter(({ key }) => !isMovableModule(key))
     if (missing.length === 0) return bytes === null ? view.codec.missing(word) : null
+    if (bytes !== null && (Atomics.load(view.i32, job + Job.control) & JOB_NO_IMPORTS) !== 0)
+      throw new ModuleMissingError({ module: missing[0].key, url: missing[0].url })
     return Promise.all(missing.map(({ url }) => importModule(url, code.source)))
   }
 

@@ -101,8 +101,8 @@ export function readSuspended(bytes: Uint8Array): ReadTask {
       'resume(image): the description of the task is damaged; use another copy of the image',
     )
   const end = HEADER_BYTES + length + task.argsBytes
-  const args = task.argsBytes === 0 ? null : bytes.slice(HEADER_BYTES + length, end)
-  return { task, args, image: bytes.slice(end) }
+  const args = task.argsBytes === 0 ? null : new Uint8Array(bytes.subarray(HEADER_BYTES + length, end))
+  return { task, args, image: new Uint8Array(bytes.subarray(end)) }
 }
 
 function isDescription(value: unknown): value is SuspendedTask {

@@ -1,7 +1,15 @@
 import { obstacleOf, packFrames, type PackedFrames, unpackFrames } from '../../coroutine/core/packedframes.ts'
 import { JOB_HAS_MAIL, JOB_LOCAL, JOB_PINNED, JOB_POSTED, Job } from '../spawn/job.ts'
 import type { KernelView } from '../boot/view.ts'
-import { type CpuTask, extrasOf, RUN_CLAIMED, RUN_PARKED, RUN_TIMED, RUN_WAKEABLE } from './cputask.ts'
+import {
+  type CpuTask,
+  extrasOf,
+  RUN_CLAIMED,
+  RUN_PARKED,
+  RUN_RESTARTS,
+  RUN_TIMED,
+  RUN_WAKEABLE,
+} from './cputask.ts'
 import { localOf, nameOfLocal } from './tasklocal.ts'
 
 /**
@@ -9,7 +17,7 @@ import { localOf, nameOfLocal } from './tasklocal.ts'
  * a frame holds is still the error that the task was killed with.
  *
  *   travels in this value    frames, values, the depth of preemption off; task-locals; whether a kill was
- *                            thrown, and which error; the value that ends its wait
+ *                            thrown, and which error; the value that ends its wait; how many locks it holds
  *   stays where it is        all records of the arena: state, timer, priority, locks that it holds, pending
  *                            kill, the inherited context (a payload of the job)
  *   an obstacle              everything else in the heap of its CPU: see `obstacleTo`
@@ -21,13 +29,19 @@ export interface TaskImage {
   readonly isKilled: boolean
   readonly killedWith: unknown
   readonly locals: readonly (readonly [name: string, value: unknown])[]
+  /** How many locks it holds, and shares: 0 at a checkpoint. */
+  readonly locks: number
+  readonly shares: number
 }
 
 /** The flags of a wait that only time, or a record of the arena, ends. */
 const WAIT_FLAGS = RUN_PARKED | RUN_TIMED
 
-/** Why the task, which does not run, cannot be packed now. Null: it can. */
-export function obstacleTo(view: KernelView, run: CpuTask): string | null {
+/**
+ * Why the task, which does not run, cannot be packed now. Null: it can. `waits`: a wait that the task can
+ * leave is no obstacle.
+ */
+export function obstacleTo(view: KernelView, run: CpuTask, waits: boolean = false): string | null {
   const { coroutine, extras } = run
   const control = Atomics.load(view.i32, run.job + Job.control)
   if ((control & JOB_PINNED) !== 0) return 'it was spawned with `movable: false`'
@@ -46,7 +60,9 @@ export function obstacleTo(view: KernelView, run: CpuTask): string | null {
         return 'a TaskLocal that was not made by a module has a value; give it a name'
     }
   }
-  return obstacleOf(coroutine)
+  const obstacle = obstacleOf(coroutine)
+  if (obstacle !== null || waits || (run.flags & RUN_RESTARTS) === 0) return obstacle
+  return 'it waits for a lock, and has not left its queue yet'
 }
 
 /** The value to encode. The task has no obstacle, and stays as it is. */
@@ -61,6 +77,8 @@ export function imageOf(run: CpuTask): TaskImage {
     isKilled: extras?.isKilled ?? false,
     killedWith: extras?.killedWith,
     locals,
+    locks: extras?.locks ?? 0,
+    shares: extras?.shares ?? 0,
   }
 }
 
@@ -73,6 +91,11 @@ export function restoreTask(run: CpuTask, image: TaskImage): void {
     const rare = extrasOf(run)
     rare.isKilled = true
     rare.killedWith = image.killedWith
+  }
+  if (image.locks > 0 || image.shares > 0) {
+    const rare = extrasOf(run)
+    rare.locks = Number(image.locks)
+    rare.shares = Number(image.shares)
   }
   if (image.locals.length > 0) {
     extrasOf(run).locals = new Map(image.locals.map(([name, value]) => [localOf(name), value]))

@@ -1,7 +1,7 @@
 import { SchedTaskWaiter } from '../../futex/core/schedtaskwaiter.ts'
 import type { TaskWaiter } from '../../futex/core/sleep.ts'
 import type { KernelCpu } from './kernelcpu.ts'
-import { extrasOf, type CpuTask } from './cputask.ts'
+import { type CpuTask, extrasOf, RUN_FOLLOWS, RUN_LEAVES, RUN_MOVABLE, RUN_RESTARTS } from './cputask.ts'
 import { here } from './here.ts'
 
 /**
@@ -32,6 +32,31 @@ export class KernelTaskWaiter extends SchedTaskWaiter {
     if (super.beginPark(timeout)) return true
     this.on.throwIfKilled(this.run)
     return false
+  }
+
+  /** Whether the task can be packed at all: only then is a call inside it worth restarting. */
+  get isMovable(): boolean {
+    return (this.run.flags & RUN_MOVABLE) !== 0
+  }
+
+  /**
+   * The task is inside a call that can end its wait and begin again on another CPU, until `endRestartable`.
+   * `follows`: the policy may choose that CPU.
+   */
+  beginRestartable(follows: boolean): void {
+    this.run.flags |= follows ? RUN_RESTARTS | RUN_FOLLOWS : RUN_RESTARTS
+  }
+
+  endRestartable(): void {
+    this.run.flags &= ~(RUN_RESTARTS | RUN_FOLLOWS | RUN_LEAVES)
+  }
+
+  override leaves(): boolean {
+    return (this.run.flags & RUN_LEAVES) !== 0
+  }
+
+  override get mayFollow(): boolean {
+    return (this.run.flags & RUN_FOLLOWS) !== 0
   }
 
   /** A pending kill has been thrown before this call. */

@@ -112,7 +112,7 @@ function resultWord(view: KernelView, job: number, value: unknown, mail: CpuMail
   const isForBooter = (i32[job + Job.control] & JOB_BOOTER) !== 0
   // A message moves a buffer to a known thread, and the booting thread is one.
   const isArenas =
-    onlyBuffers(transfer) && !(isForBooter && mail.movesBuffers && movesByMessage(value.value, transfer))
+    onlyBuffers(transfer) && !(isForBooter && mail.movesBuffers && movesByMessage([value.value], transfer))
   if (isArenas) return codec.encode(value.value, 'result', transfer)
   if (!isForBooter) {
     throw new TypeError(

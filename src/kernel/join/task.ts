@@ -12,6 +12,21 @@ const WAITING = 0
 const RESOLVED = 1
 const REJECTED = 2
 
+/** What few tasks have: a program may have a hundred thousand handles. */
+interface Extra {
+  /** The reason of a kill on this thread. */
+  killReason: unknown
+  /** The cleanup of the limits of the spawn. */
+  cleanup: (() => void) | null
+  /** The requests for its state, one after the other; null: there was none. */
+  requests: Promise<unknown> | null
+  /** Called when it ends while a request is open. */
+  onEnd: (() => void) | null
+  image: Uint8Array | null
+  /** Handles a failure in place of the joiners: the promise of another outcome, or null. */
+  instead: ((error: unknown) => PromiseLike<unknown> | null) | null
+}
+
 /**
  * The handle of a task on the booting thread. It can be awaited: it resolves with the function's result, or
  * rejects with its error.
@@ -23,15 +38,7 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
   private value: unknown = undefined
   /** Created when the task is first joined. */
   private outcome: Outcome | null = null
-  /** The reason of a kill on this thread, and the cleanup of the spawn's limits: few tasks have either. */
-  private extra: { killReason: unknown; cleanup: (() => void) | null } | null = null
-  /** The requests for its state, one after the other; null: there was none. */
-  private requests: Promise<unknown> | null = null
-  /** Called when it ends while a request is open. */
-  private onEnd: (() => void) | null = null
-  private image: Uint8Array | null = null
-  /** @internal Handles a failure in place of the joiners: the promise of another outcome, or null. */
-  instead: ((error: unknown) => PromiseLike<unknown> | null) | null = null
+  private extra: Extra | null = null
 
   /** @internal */
   constructor(
@@ -80,8 +87,9 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
 
   /**
    * Writes the state of the task to shared memory, at its next safepoint. If its CPU dies, the task goes on
-   * from there: all that it did since happens again. Resolves when that is written. Rejects if a value cannot
-   * travel, or if the task ends first; it goes on in the first case.
+   * from there: all that it did since happens again, messages that it sent and files that it wrote included.
+   * Waits while the task holds a lock. Resolves when the state is written. Rejects if a value cannot travel,
+   * or if the task ends first; it goes on in the first case.
    */
   checkpoint(): Promise<void> {
     return this.request('checkpoint', ASK_CHECKPOINT) as Promise<void>
@@ -98,7 +106,8 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
 
   /**
    * The state of the task as bytes, at its next safepoint, for `kernel.resume`. The task goes on here: write
-   * the bytes to a disk, and go on from there if this process dies. Rejects as `suspendToBytes` does.
+   * the bytes to a disk, and go on from there if this process dies. All that it did since happens again then.
+   * Rejects as `suspendToBytes` does.
    */
   copyToBytes(): Promise<Uint8Array> {
     return this.request('copyToBytes', ASK_BYTES) as Promise<Uint8Array>
@@ -106,13 +115,18 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
 
   /** @internal Its state has left the kernel. */
   suspended(image: Uint8Array): void {
-    this.image = image
+    this.rare.image = image
+  }
+
+  /** @internal See Extra. */
+  set instead(handle: Extra['instead']) {
+    this.rare.instead = handle
   }
 
   private request(what: string, kind: AskKind): Promise<unknown> {
-    const before = this.requests ?? Promise.resolve()
+    const before = this.extra?.requests ?? Promise.resolve()
     const result = before.then(() => this.requestNow(what, kind))
-    this.requests = result.catch(() => undefined)
+    this.rare.requests = result.catch(() => undefined)
     return result
   }
 
@@ -121,7 +135,7 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
     if (job === 0) throw new TaskEndedError(what, this.name)
     const { i32, obstacles, jobs, futexes } = view
     const isOver = new AbortController()
-    this.onEnd = () => isOver.abort()
+    this.rare.onEnd = () => isOver.abort()
     const asks = ask(view, job, kind)
     const word = view.answerWord(job)
     while (this.job !== 0) {
@@ -141,7 +155,8 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
       }
       await futexes.waitAsync(word, seen, { signal: isOver.signal }).catch(() => undefined)
     }
-    if (kind === ASK_SUSPEND && this.image !== null) return this.image
+    const image = this.extra?.image ?? null
+    if (kind === ASK_SUSPEND && image !== null) return image
     throw new TaskEndedError(what, this.name)
   }
 
@@ -164,9 +179,9 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
 
   /** @internal Its outcome has arrived. */
   deliver(threw: boolean, value: unknown): void {
-    const other = threw ? (this.instead?.(value) ?? null) : null
-    this.instead = null
-    this.onEnd?.()
+    const other = threw ? (this.extra?.instead?.(value) ?? null) : null
+    if (this.extra !== null) this.extra.instead = null
+    this.extra?.onEnd?.()
     if (other !== null) {
       other.then(
         result => this.deliver(false, result),
@@ -178,15 +193,28 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
     this.value = value
     if (threw) this.outcome?.reject(value)
     else this.outcome?.resolve(value)
-    this.extra?.cleanup?.()
-    this.extra = null
+    const { extra } = this
+    extra?.cleanup?.()
+    // An open request still reads the image.
+    const isAsked = extra !== null && (extra.requests !== null || extra.image !== null)
+    this.extra = isAsked ? { ...extra, killReason: undefined, cleanup: null } : null
     this.emit('end')
   }
 
   /** @internal */
   protected override killed(reason: unknown): void {
-    this.extra ??= { killReason: undefined, cleanup: null }
-    this.extra.killReason = reason
+    this.rare.killReason = reason
+  }
+
+  private get rare(): Extra {
+    return (this.extra ??= {
+      killReason: undefined,
+      cleanup: null,
+      requests: null,
+      onEnd: null,
+      image: null,
+      instead: null,
+    })
   }
 
   private makeOutcome(): Outcome {
@@ -204,7 +232,7 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
       cancel()
       signal?.removeEventListener('abort', onAbort)
     }
-    this.extra = { killReason: undefined, cleanup }
+    this.rare.cleanup = cleanup
     if (signal?.aborted) onAbort()
     else signal?.addEventListener('abort', onAbort, { once: true })
   }

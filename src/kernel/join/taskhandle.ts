@@ -8,10 +8,13 @@ import { setNice, setPriority } from '../../sched/core/setpriority.ts'
 import { schedulerContinue, schedulerStop } from '../../sched/core/stop.ts'
 import { isSleeping, TaskRecord } from '../../sched/core/taskrecord.ts'
 import { checkTime } from '../../coroutine/core/blocking.ts'
+import { openRequest } from '../cpu/asking.ts'
 import { requestKill } from './cancel.ts'
 import {
   OUTCOME_EVICTED,
   Job,
+  JOB_ARGS_MAILED,
+  JOB_CHECKPOINT_WAITS,
   JOB_MOVABLE,
   KILL_CALLED,
   OUTCOME_KILLED,
@@ -77,6 +80,10 @@ export interface TaskStatus {
   readonly stateBytes: number
   /** It should move and has not yet; null: it need not move. */
   readonly moving: { readonly waitsFor: string | null } | null
+  /**
+   * A checkpoint is due, or its state was asked for, and it waits for a later safepoint; null: neither is so.
+   */
+  readonly checkpointing: { readonly waitsFor: string | null } | null
 }
 
 export type TaskEvent = 'stop' | 'resume' | 'kill' | 'restart' | 'end' | 'message'
@@ -179,7 +186,8 @@ export abstract class TaskHandle {
 
   /**
    * Sets the CPUs that it may run on. A started task moves there at its next safepoint if it can;
-   * `status.moving` says what it waits for. False: it has started and cannot move, or has ended.
+   * `status.moving` says what it waits for. False: it has started and cannot move, its arguments went to its
+   * CPU by a message, or it has ended.
    */
   setAffinity(cpus: readonly number[]): boolean {
     const { view } = this
@@ -189,7 +197,9 @@ export abstract class TaskHandle {
     if (this.job === 0) return false
     view.withTask(this.job, task => {
       const hasStarted = Atomics.load(view.i32, this.job + Job.cpu) !== 0
-      if (hasStarted && (Atomics.load(view.i32, this.job + Job.control) & JOB_MOVABLE) === 0) return
+      const control = Atomics.load(view.i32, this.job + Job.control)
+      const canMove = hasStarted ? (control & JOB_MOVABLE) !== 0 : (control & JOB_ARGS_MAILED) === 0
+      if (!canMove) return
       view.i32[this.job + Job.affinity] = low
       view.i32[this.job + Job.affinity + 1] = high
       // Dequeue and enqueue it: the new mask chooses the queue.
@@ -246,10 +256,12 @@ export abstract class TaskHandle {
       figures.priority = i32[se + Entity.basePriority]
       figures.nice = i32[se + Entity.nice]
       if (figures.outcome !== OUTCOME_PENDING) return
-      if (Atomics.load(i32, task + TaskRecord.moveAsked) !== 0 && isMisplaced(this.view, task, se)) {
-        const { jobs, obstacles } = this.view
-        figures.moving = { waitsFor: obstacles.read(jobs.indexOf(this.job), this.id) }
-      }
+      const { jobs, obstacles } = this.view
+      const reason = (): string | null => obstacles.read(jobs.indexOf(this.job), this.id)
+      if (Atomics.load(i32, task + TaskRecord.moveAsked) !== 0 && isMisplaced(this.view, task, se))
+        figures.moving = { waitsFor: reason() }
+      const isLate = (Atomics.load(i32, this.job + Job.control) & JOB_CHECKPOINT_WAITS) !== 0
+      if (isLate || openRequest(i32, this.job) !== 0) figures.checkpointing = { waitsFor: reason() }
       state = 'queued'
       const isOnCpu = Atomics.load(i32, se + Entity.onCpu) !== 0
       // A task that is asked to stop runs on until its next safepoint.
@@ -289,6 +301,7 @@ export abstract class TaskHandle {
       checkpoint: figures.checkpointAt === 0 ? null : figures.checkpointAt,
       stateBytes: figures.imageBytes,
       moving: figures.moving,
+      checkpointing: figures.checkpointing,
     }
   }
 }
@@ -317,6 +330,7 @@ interface JobFigures {
   readonly imageBytes: number
   readonly checkpointAt: number
   moving: TaskStatus['moving']
+  checkpointing: TaskStatus['checkpointing']
   priority: number
   nice: number
   switches: number
@@ -349,6 +363,7 @@ function figuresOf(view: KernelView, job: number): JobFigures {
     imageBytes: i32[job + Job.imageBytes],
     checkpointAt: Atomics.load(i32, job + Job.checkpoint) === 0 ? 0 : f64[(job + Job.checkpointAt) >> 1],
     moving: null,
+    checkpointing: null,
   }
 }
 

@@ -34,16 +34,21 @@ const MOVE_BYTES_LEAST = 256 * 1024
 const PARTS_MOST = 64
 
 /**
- * Whether a message carries a result as the arena would, and moves its buffers without a copy. Its parts are
- * the transferred buffers, views of them and primitive values: alone, or in one plain object or list.
+ * Whether a message carries these values as the arena would, and moves their buffers without a copy. A value
+ * consists of transferred buffers, views of them and primitive values, alone or in one plain object or list.
  */
-export function movesByMessage(value: unknown, transfer: readonly ArrayBuffer[]): boolean {
+export function movesByMessage(values: readonly unknown[], transfer: readonly ArrayBuffer[]): boolean {
+  if (values.length > PARTS_MOST) return false
   if (transfer.reduce((sum, { byteLength }) => sum + byteLength, 0) < MOVE_BYTES_LEAST) return false
   const isPart = (part: unknown): boolean =>
     part === null ||
     (typeof part !== 'object' && typeof part !== 'function' && typeof part !== 'symbol') ||
     transfer.includes((ArrayBuffer.isView(part) ? part.buffer : part) as ArrayBuffer)
-  if (isPart(value)) return true
+  return values.every(value => isPart(value) || hasOnly(value, isPart))
+}
+
+/** Whether it is a plain object or list of a few such parts, without getters and hidden properties. */
+function hasOnly(value: unknown, isPart: (part: unknown) => boolean): boolean {
   if (typeof value !== 'object' || value === null) return false
   const prototype: unknown = Object.getPrototypeOf(value)
   if (prototype !== Object.prototype && prototype !== Array.prototype) return false

@@ -1,5 +1,5 @@
 import { type Blocking, blocking, waitForm } from '../../coroutine/core/blocking.ts'
-import { coroutineOf, PREEMPTED, SUSPENDED } from '../../coroutine/core/coroutine.ts'
+import { within } from '../../coroutine/core/within.ts'
 import type { ChildTask } from '../join/childtask.ts'
 import { spawn } from '../cpu/current.ts'
 import type { ResultOf } from '../spawn/modules.ts'
@@ -74,7 +74,7 @@ export const scope: <R>(body: (scope: ChildScope) => R) => Blocking<Given<R>> = 
     const opened = new ChildScope()
     let ended: BodyEnd
     try {
-      ended = { threw: false, value: yield* within(body, opened) }
+      ended = { threw: false, value: yield* within(body, [opened]) }
     } catch (error) {
       ended = { threw: true, value: error }
       opened.members.cancel(error)
@@ -111,25 +111,4 @@ function leave(opened: ChildScope, ended: BodyEnd): unknown {
   const failure = opened.members.failure(ended)
   if (failure !== null) throw failure.error
   return ended.value
-}
-
-/** Runs a function of any kind inside this generator and yields its suspensions. */
-function* within(
-  body: (scope: ChildScope) => unknown,
-  opened: ChildScope,
-): Generator<number, unknown, unknown> {
-  const inner = coroutineOf(body, [opened])
-  let isDone = inner.start()
-  while (!isDone) {
-    let sent: unknown
-    try {
-      sent = yield inner.state === 'suspended' ? SUSPENDED : PREEMPTED
-    } catch (error) {
-      isDone = inner.raise(error)
-      continue
-    }
-    isDone = inner.resume(sent)
-  }
-  if (inner.state === 'threw') throw inner.result
-  return inner.result
 }

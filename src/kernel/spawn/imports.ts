@@ -17,7 +17,7 @@ export class ModuleImports {
   private readonly start: Start
   private readonly isSimulated: boolean
   private readonly modules: ModuleTable
-  private readonly imported = new Map<string, Promise<Functions>>()
+  readonly imported: Map<string, Promise<Functions>> = new Map<string, Promise<Functions>>()
   private readonly functionNames = new Map<number, string>()
 
   constructor(kernel: object, booted: BootedKernel, isSimulated: boolean, start: Start) {

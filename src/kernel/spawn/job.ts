@@ -208,6 +208,10 @@ export const JOB_PINNED = 16384
 export const JOB_MOVABLE = 32768
 /** `image` is a Uint8Array, the bytes of an image, and not the image itself. */
 export const JOB_IMAGE_BYTES = 65536
+/** Its checkpoint is due, and waits for a later safepoint. Set and cleared by its CPU. */
+export const JOB_CHECKPOINT_WAITS = 131072
+/** The CPU that goes on with the image imports no module for it: it has all of them, or the task fails. */
+export const JOB_NO_IMPORTS = 262144
 
 export const LOCAL_FUNCTION: number = -1
 

@@ -281,6 +281,55 @@ describe('messages and transferred objects:', () => {
     expect(failure).toMatchObject({ name: 'ArenaFullError' })
   })
 
+  const large = (bytes: number): { pixels: Uint8Array<ArrayBuffer>; ends: DataView } => {
+    const pixels = new Uint8Array(bytes)
+    pixels[0] = 7
+    pixels[bytes - 1] = 9
+    return { pixels, ends: new DataView(pixels.buffer, bytes - 1) }
+  }
+
+  test('large arguments move without the arena, which has no room for them, where only one CPU can start the task', async () => {
+    const bytes = 4 * 1024 * 1024
+    const one = await booted({ cpus: 1, heap: 1024 * 1024 })
+    const views = large(bytes)
+    const task = one.kernel.spawn(one.work.takesViews, [views], { transfer: [views.pixels.buffer] })
+    expect(views.pixels.length).toBe(0)
+    expect(await task).toEqual([bytes, 7, 9, true])
+    const two = await booted({ cpus: 2, heap: 1024 * 1024 })
+    for (const cpu of [0, 1]) {
+      const again = large(bytes)
+      const options = { transfer: [again.pixels.buffer], affinity: [cpu] }
+      const pinned = two.kernel.spawn(two.work.takesViews, [again], options)
+      expect(pinned.setAffinity([1 - cpu])).toBe(false)
+      expect(await pinned).toEqual([bytes, 7, 9, true])
+    }
+    const unknown = large(bytes)
+    expect(() =>
+      two.kernel.spawn(two.work.takesViews, [unknown], { transfer: [unknown.pixels.buffer] }),
+    ).toThrow(/payload heap is full/)
+    expect(unknown.pixels.length).toBe(bytes)
+  })
+
+  test('large arguments that a message would refuse, or that are needed again, go through the arena', async () => {
+    const bytes = 1024 * 1024
+    const one = await booted({ cpus: 1 })
+    const seen = large(bytes)
+    const task = one.kernel.spawn(one.work.takesViews, [new Proxy(seen, {})], {
+      transfer: [seen.pixels.buffer],
+    })
+    expect(await task).toEqual([bytes, 7, 9, true])
+    expect(seen.pixels.length).toBe(0)
+    const kept = large(bytes)
+    const again = { transfer: [kept.pixels.buffer], restartable: true }
+    expect(await one.kernel.spawn(one.work.takesViews, [kept], again)).toEqual([bytes, 7, 9, true])
+    const twice = large(bytes)
+    const { buffer } = twice.pixels
+    expect(() => one.kernel.spawn(one.work.takesViews, [twice], { transfer: [buffer, buffer] })).toThrow(
+      /listed twice/,
+    )
+    expect(twice.pixels.length).toBe(bytes)
+  })
+
   test('a task whose ports were lost with its CPU ends with an error that says so', async () => {
     const one = await booted({ cpus: 1 })
     const word = words(1)
