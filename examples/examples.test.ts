@@ -38,6 +38,14 @@ const expected: Readonly<Record<string, { args?: string[]; lines: RegExp[] }>> =
       /^ {2}\d+ ms with the policy "least attained service"/,
     ],
   },
+  durable: {
+    lines: [
+      /^process \d+ begins$/,
+      /^process \d+ is killed at \d+ %$/,
+      /^process \d+ goes on at (?:[2-9]\d|100) %$/,
+      /^there are 283146 primes below 4000000$/,
+    ],
+  },
   'job-queue': {
     lines: [/^the invoices were done after/, /^in order of completion: (invoice \d, ){3}report/, /^all done/],
   },

@@ -10,7 +10,7 @@ const nodeOnly = [
   /^coroutine\/node/,
   /^checker\/(run\/|search\/(parallel|worker))/,
   /^(trace|view)\/node-/,
-  /^(piscina|workerpool|vitest)\//,
+  /^(piscina|workerpool|vitest|durable)\//,
   /^cli\//,
 ]
 

@@ -21,6 +21,7 @@ export const layers: readonly string[] = [
   'piscina',
   'workerpool',
   'vitest',
+  'durable',
   'cli',
   'index.ts',
 ]

@@ -8,10 +8,12 @@ import { completionCommand } from './completion.ts'
 import { doctorCommand } from './doctor.ts'
 import { EXIT_USAGE } from './failure.ts'
 import { runCommand } from './run.ts'
+import { runsCommand } from './runs.ts'
 import { selftest } from './selftest.ts'
 import { topCommand } from './top/top.ts'
 import { traceCommand } from './trace.ts'
 import { viewCommand } from './view.ts'
+import { workCommand } from './work.ts'
 
 const { version } = createRequire(import.meta.url)('../../package.json') as { version: string }
 
@@ -40,6 +42,8 @@ heddle.addCommand(benchCommand())
 heddle.addCommand(topCommand())
 heddle.addCommand(viewCommand())
 heddle.addCommand(traceCommand())
+heddle.addCommand(workCommand())
+heddle.addCommand(runsCommand())
 heddle.addCommand(completionCommand())
 
 // Errors of commander (an unknown option, a missing argument) have the exit code of bad arguments too.

@@ -26,6 +26,7 @@ const protocols: Readonly<Record<string, RegExp>> = {
   'hand-off over the mutex': /^src\/handoff\//,
   sync: /^src\/sync\//,
   payload: /^src\/payload\//,
+  'leases of durable runs': /^src\/durable\//,
 }
 
 test('each check file has checks that are explored to their end, and no check that fails', async () => {

@@ -19,6 +19,15 @@ const fixtures = join(root, 'testing/view/fixtures')
 const folder = mkdtempSync(join(tmpdir(), 'heddle-view-'))
 let browser: Browser
 
+/** Ends a program with all that it has started, unless it has ended. */
+function endGroup(child: ChildProcess): void {
+  try {
+    process.kill(-child.pid!, 'SIGKILL')
+  } catch {
+    // It has ended.
+  }
+}
+
 beforeAll(async () => {
   browser = await openBrowser()
 })
@@ -31,7 +40,7 @@ afterAll(async () => {
 function runViewed(program: string): Promise<{ url: string; said: () => string }> {
   const args = [join(root, 'src/cli/main.ts'), 'run', '--view', join(fixtures, program)]
   const child = spawn(process.execPath, args, { cwd: folder, detached: true })
-  onTestFinished(() => void process.kill(-child.pid!, 'SIGKILL'))
+  onTestFinished(() => endGroup(child))
   let said = ''
   return new Promise((found, failed) => {
     const hear = (text: Buffer): void => {
@@ -119,7 +128,7 @@ test('heddle view attaches to a program that runs already, and shows when it has
   const env = { ...process.env, HEDDLE_RUN_DIR: mkdtempSync(join(folder, 'run-')) }
   const start = (...args: string[]): ChildProcess => {
     const child = spawn(process.execPath, [join(root, 'src/cli/main.ts'), ...args], { env, detached: true })
-    onTestFinished(() => void process.kill(-child.pid!, 'SIGKILL'))
+    onTestFinished(() => endGroup(child))
     return child
   }
   const program = start('run', join(fixtures, 'tasks.ts'))

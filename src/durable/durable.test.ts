@@ -1,0 +1,505 @@
+/** Durable runs, on the embedded database and on a real PostgreSQL. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { Kernel } from '../kernel/boot/kernel.ts'
+import { type Postgres, startPostgres } from '../../testing/durable/postgres.ts'
+import { sum } from '../../testing/durable/runs.ts'
+import type * as Work from '../../testing/durable/runs.ts'
+import type { Run, StartedRun } from './run.ts'
+import { withTraceContext } from '../kernel/cpu/context.ts'
+import { Durable, type DurableOptions, type RunState, runsText, runTelemetry } from './index.ts'
+
+const url = new URL('../../testing/durable/runs.ts', import.meta.url)
+type Runs = Awaited<ReturnType<typeof importRuns>>
+const importRuns = (kernel: Kernel) => kernel.import<typeof Work>(url)
+
+let postgres: Postgres
+let kernel: Kernel
+let work: Runs
+
+beforeAll(async () => {
+  postgres = await startPostgres()
+  kernel = await Kernel.boot({ cpus: 2, control: false })
+  work = await importRuns(kernel)
+}, 60_000)
+
+afterAll(async () => {
+  await kernel.close()
+  await postgres.close()
+})
+
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await condition())) await new Promise(resolve => setTimeout(resolve, 5))
+}
+
+async function inState(run: StartedRun, state: RunState): Promise<void> {
+  await until(async () => (await run.status()).state === state)
+}
+
+async function kindsOf(run: StartedRun): Promise<string[]> {
+  const kinds: string[] = []
+  for await (const { kind } of run.events()) kinds.push(kind)
+  return kinds
+}
+
+/** The rejection of a run. */
+function failureOf(run: StartedRun<any> | Run<any>): Promise<any> {
+  return run.result().then(
+    () => expect.unreachable('the run completed'),
+    (error: unknown) => error,
+  )
+}
+
+/** A run that sleeps for an hour goes on now. */
+async function wakeNow(durable: Durable, id: string): Promise<void> {
+  const { database } = durable.store
+  await database.query('update heddle.journal set deadline = now() where run = $1', [id])
+  const job = '(select job from heddle.run where id = $1)'
+  await database.query(`update heddle_boss.job set start_after = now() where id = ${job}`, [id])
+}
+
+const HOUR = 3_600_000
+
+describe.each(['embedded', 'postgres'] as const)('on a database that is %s', kind => {
+  let durable: Durable
+  const warnings: string[] = []
+
+  async function open(options: DurableOptions = {}): Promise<Durable> {
+    const where = kind === 'postgres' ? { database: postgres.url } : { folder: 'memory://' }
+    const opened = await Durable.open({ ...where, patience: 200, poll: 100, ...options })
+    opened.onWarning(({ message }) => warnings.push(message))
+    return opened
+  }
+
+  beforeAll(async () => {
+    durable = await open({ kernel })
+  }, 60_000)
+
+  afterAll(async () => await durable.close())
+
+  afterEach(() => {
+    warnings.length = 0
+  })
+
+  test('start resolves with the run, and awaiting the run gives the result', async () => {
+    const run = await durable.start(work.sum, [50])
+    expect(run.id).toMatch(/^[\da-f-]{36}$/)
+    expect(await (run as Run<number>)).toBe(sum(50))
+    expect(await run.result()).toBe(sum(50))
+    expect(await durable.run(run.id)).toBe(sum(50))
+    expect(await run.status()).toMatchObject({ state: 'completed', attempts: 1, failures: 0, worker: null })
+  })
+
+  test('the same id is the same run, and for another function an error', async () => {
+    const [first, second] = await Promise.all([
+      durable.start(work.sum, [40], { id: `${kind}-same` }),
+      durable.start(work.sum, [41], { id: `${kind}-same` }),
+    ])
+    expect(await second.result()).toBe(await first.result())
+    expect((await first.status()).attempts).toBe(1)
+    await expect(durable.start(work.slept, [1, 1], { id: `${kind}-same` })).rejects.toThrow(/give another id/)
+  })
+
+  test('an error is stored with its name, its text and its class', async () => {
+    const run = await durable.start(work.fails, ['no money'])
+    const error = await failureOf(run)
+    expect(error).toBeInstanceOf(TypeError)
+    expect(error.message).toBe('no money')
+    expect(await run.status()).toMatchObject({ state: 'failed', failures: 1, error: { name: 'TypeError' } })
+  })
+
+  test('a run that fails is retried as often as it says, and is then a dead letter that retry revives', async () => {
+    const run = await durable.start(work.fails, ['again'], { retries: 2, backoff: { initial: 10 } })
+    await failureOf(run)
+    expect(await kindsOf(run)).toEqual([
+      'queued',
+      'claimed',
+      'error',
+      'claimed',
+      'error',
+      'claimed',
+      'failed',
+    ])
+    const dead = await durable.store.database.query(
+      "select 1 from heddle_boss.job where name = 'default.dead' and data->>'run' = $1",
+      [run.id],
+    )
+    expect(dead).toHaveLength(1)
+    expect(await run.retry()).toBe(true)
+    await failureOf(run)
+    expect((await run.status()).attempts).toBe(6)
+  })
+
+  test('a long sleep leaves the kernel, and the run goes on after it', async () => {
+    const run = await durable.start(work.sleptAndSummed, [HOUR, 20])
+    await inState(run, 'asleep')
+    expect(durable.running).not.toContain(run.id)
+    expect(kernel.active).toBe(0)
+    expect((await run.status()).checkpoint?.bytes).toBeGreaterThan(0)
+    await wakeNow(durable, run.id)
+    expect(await run.result()).toBe(2 * sum(20))
+    expect(await kindsOf(run)).toEqual(['queued', 'claimed', 'asleep', 'claimed', 'completed'])
+  })
+
+  test('a short sleep stays in memory', async () => {
+    const run = await durable.start(work.slept, [50, 7])
+    expect(await run.result()).toBe('slept 7')
+    expect(await kindsOf(run)).toEqual(['queued', 'claimed', 'completed'])
+  })
+
+  test('a run waits for a message without a CPU, and messages that came before are there', async () => {
+    const run = await durable.start(work.approval, ['approval'])
+    await inState(run, 'waiting')
+    expect((await run.status()).waitsFor).toBe('approval')
+    await durable.send(run.id, 'amount', 3)
+    expect((await run.status()).state).toBe('waiting')
+    await run.send('approval', { by: 'Ada' })
+    expect(await run.result()).toEqual({ first: { by: 'Ada' }, second: 3 })
+    await expect(durable.send('nobody', 'x', 1)).rejects.toThrow("there is no run 'nobody'")
+  })
+
+  test('a wait for a message has a limit of time', async () => {
+    expect(await (await durable.start(work.late, ['never', 400])).result()).toBe('TimeoutError')
+    expect(await (await durable.start(work.late, ['never', 0])).result()).toBe('TimeoutError')
+  })
+
+  test('once stores its first result, also that of a promise', async () => {
+    const run = await durable.start(work.charged, ['card'])
+    const [receipt, again] = (await run.result()) as [{ number: number }, unknown]
+    expect(receipt.number).toBeGreaterThanOrEqual(0)
+    expect(again).toEqual(receipt)
+    expect(await (await durable.start(work.promised, ['p'])).result()).toBe('promised p')
+  })
+
+  test('many messages at the same time arrive, each once', async () => {
+    const run = await durable.start(work.collected, [20])
+    const numbers = Array.from({ length: 20 }, (_, index) => index)
+    await Promise.all(numbers.map(number => durable.send(run.id, 'number', number)))
+    expect(((await run.result()) as number[]).toSorted((a, b) => a - b)).toEqual(numbers)
+  })
+
+  test('a run that was cancelled with a checkpoint begins again with its arguments', async () => {
+    const run = await durable.start(work.slept, [HOUR, 5])
+    await inState(run, 'asleep')
+    await run.cancel()
+    expect((await run.status()).checkpoint).toBeNull()
+    expect(await run.retry()).toBe(true)
+    await inState(run, 'asleep')
+    await wakeNow(durable, run.id)
+    expect(await run.result()).toBe('slept 5')
+  })
+
+  test('runs are cancelled while they are queued, asleep and running', async () => {
+    const delayed = await durable.start(work.sum, [1], { delay: 60_000 })
+    expect(await delayed.cancel('too late')).toBe('cancelled')
+    expect((await failureOf(delayed)).message).toBe(`run ${delayed.id} was cancelled: too late`)
+    const asleep = await durable.start(work.slept, [60_000, 1])
+    await inState(asleep, 'asleep')
+    expect(await asleep.cancel()).toBe('cancelled')
+    const running = await durable.start(work.cleaned, [1e9])
+    await inState(running, 'running')
+    await until(() => kernel.active > 0)
+    expect(await running.cancel('enough')).toBe('running')
+    expect((await failureOf(running)).code).toBe('ERR_HEDDLE_RUN_CANCELLED')
+    expect(await running.status()).toMatchObject({ state: 'cancelled' })
+    expect(kernel.active).toBe(0)
+    expect(await running.cancel()).toBe('cancelled')
+  })
+
+  test('a worker whose run has another epoch writes nothing, kills the task, and says so', async () => {
+    const run = await durable.start(work.sum, [1e9], { checkpoint: 20 })
+    await until(async () => (await run.status()).checkpoint !== null)
+    const { database } = durable.store
+    await database.query("update heddle.run set epoch = epoch + 1, worker = 'another' where id = $1", [
+      run.id,
+    ])
+    await until(() => !durable.running.includes(run.id))
+    expect(kernel.active).toBe(0)
+    expect(warnings.some(text => text.includes('this worker has lost it (epoch 1)'))).toBe(true)
+    expect(await run.status()).toMatchObject({ state: 'running', epoch: 2, worker: 'another' })
+    await database.query("update heddle.run set state = 'cancelled', ended_at = now() where id = $1", [
+      run.id,
+    ])
+  })
+
+  test('an image that was changed is an error of its run, and nothing else', async () => {
+    const run = await durable.start(work.slept, [HOUR, 1])
+    await inState(run, 'asleep')
+    await durable.store.database.query(
+      'update heddle.image set bytes = set_byte(bytes, 40, 255 - get_byte(bytes, 40)) where run = $1',
+      [run.id],
+    )
+    await wakeNow(durable, run.id)
+    const error = await failureOf(run)
+    expect(error.name).toBe('ImageError')
+    expect(await (await durable.start(work.sum, [3])).result()).toBe(sum(3))
+  })
+
+  test('a row that names a module nobody imported leads to no import', async () => {
+    const run = await durable.start(work.sum, [3], { delay: 60_000 })
+    const { database } = durable.store
+    await database.query("update heddle.run set fn_module = 'data:text/javascript,evil' where id = $1", [
+      run.id,
+    ])
+    await database.query(
+      'update heddle_boss.job set start_after = now() where id = (select job from heddle.run where id = $1)',
+      [run.id],
+    )
+    await until(async () => (await run.status()).blocked !== null)
+    expect((await run.status()).blocked).toContain('this worker has not imported data:text/javascript,evil')
+    await run.cancel()
+  })
+
+  test('a state that cannot be written keeps a run in memory, and says why', async () => {
+    const run = await durable.start(work.stuck, [3e7], { checkpoint: 10 })
+    expect(await run.result()).toBeTypeOf('number')
+    expect(await kindsOf(run)).toContain('refused')
+    expect(warnings.some(text => text.includes('a WeakMap cannot travel'))).toBe(true)
+  })
+
+  test('a function that cannot move needs `checkpoint: false`', async () => {
+    await expect(durable.start(work.plain, [1])).rejects.toThrow(/checkpoint: false/)
+    expect(await (await durable.start(work.plain, [1], { checkpoint: false })).result()).toBe(2)
+  })
+
+  test('bad input is refused with the name, the value and the fix', async () => {
+    const start = (options: object) => durable.start(work.sum, [1], options as never)
+    await expect(start({ checkpoints: 5 })).rejects.toThrow(/checkpoints/)
+    await expect(start({ checkpoint: 0 })).rejects.toThrow('checkpoint: 0 is not an interval')
+    await expect(start({ retries: -1 })).rejects.toThrow('retries: -1')
+    await expect(start({ queue: 'a/b' })).rejects.toThrow("queue: 'a/b' is not a name of a queue")
+    await expect(start({ id: '' })).rejects.toThrow("id: '' is not a name")
+    await expect(start({ priority: 'urgent' })).rejects.toThrow(/priority: 'urgent'/)
+    await expect(start({ concurrency: { key: 'a', limit: 0 } })).rejects.toThrow('concurrency.limit: 0')
+    await expect(start({ onCodeChanged: 'ignore' })).rejects.toThrow("onCodeChanged: 'ignore'")
+    await expect(durable.start(sum as never, [1] as never)).rejects.toThrow(/kernel.import/)
+    await expect(durable.list({ state: 'done' as never })).rejects.toThrow("'done' is not a state")
+    await expect(durable.run('nobody').status()).rejects.toThrow("there is no run 'nobody'")
+  })
+
+  test('a durable call outside of a run is an error that says so', async () => {
+    await expect(kernel.spawn(work.charged, ['x'])).rejects.toThrow(
+      /no durable run; start its function by durable.start/,
+    )
+  })
+
+  test('at most so many runs of a key run at the same time', async () => {
+    const key = `${kind}-key`
+    const runs = await Promise.all(
+      Array.from({ length: 6 }, () => durable.start(work.slept, [30, 1], { concurrency: { key } })),
+    )
+    await Promise.all(runs.map(run => run.result()))
+    const rows = await durable.store.database.query(
+      `select e.kind from heddle.event e join heddle.run r on r.id = e.run
+       where r.group_key = $1 and e.kind in ('claimed', 'completed') order by e.id`,
+      [key],
+    )
+    expect(rows.map(row => row.kind as string)).toEqual(
+      Array.from({ length: 6 }, () => ['claimed', 'completed']).flat(),
+    )
+  })
+
+  test('attempts are spans, linked to the span that started the run, and metrics', async () => {
+    const spans: { name: string; options: any; status?: any }[] = []
+    const tracerProvider = {
+      getTracer: () => ({
+        startSpan(name: string, options: object) {
+          const span = {
+            name,
+            options,
+            setStatus: (status: object) => void Object.assign(span, { status }),
+            end: () => undefined,
+          }
+          spans.push(span)
+          return span
+        },
+      }),
+    }
+    const counted: [number, any][] = []
+    const instrument = {
+      add: (...of: [number, any]) => counted.push(of),
+      record() {},
+      addCallback() {},
+      removeCallback() {},
+    }
+    const meterProvider = {
+      getMeter: () => ({
+        createCounter: () => instrument,
+        createHistogram: () => instrument,
+        createObservableGauge: () => instrument,
+      }),
+    }
+    const stop = runTelemetry(durable, { tracerProvider, meterProvider } as never)
+    const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+    const run = await withTraceContext({ traceparent }, () => durable.start(work.sleptAndSummed, [600, 2]))
+    await run.result()
+    await until(() => spans.length === 2)
+    stop()
+    expect(
+      spans.map(({ name, options }) => [
+        name,
+        options.attributes.end,
+        options.attributes['heddle.run.epoch'],
+      ]),
+    ).toEqual([
+      ['sleptAndSummed', 'asleep', 1],
+      ['sleptAndSummed', 'completed', 2],
+    ])
+    expect(spans[0]!.options.links[0].context).toMatchObject({ spanId: '00f067aa0ba902b7', isRemote: true })
+    expect(counted.map(([, { end }]) => end)).toEqual(['asleep', 'completed'])
+    expect(await runsText(durable)).toMatch(/heddle_runs\{queue="default",state="completed"\} \d+/)
+    expect(() => runTelemetry(durable, {})).toThrow(/give a tracerProvider/)
+  })
+
+  test('runs are listed by state, the newest first', async () => {
+    const run = await durable.start(work.sum, [1], { delay: 60_000, name: 'listed' })
+    const [newest] = await durable.list({ state: 'queued', limit: 1 })
+    expect(newest).toMatchObject({ id: run.id, name: 'listed', state: 'queued', function: 'sum' })
+    expect(newest!.module).toMatch(/testing\/durable\/runs\.ts$/)
+    await run.cancel()
+  })
+
+  test('a job of a schedule becomes one run, whichever worker claims it', async () => {
+    await durable.schedule(`${kind}-nightly`, '0 3 * * *', work.sum, [30], { priority: 'low' })
+    expect(await durable.schedules()).toContainEqual({ key: `${kind}-nightly`, cron: '0 3 * * *' })
+    const { database, engine } = durable.store
+    const [row] = await database.query('select data from heddle_boss.schedule where key = $1', [
+      `${kind}-nightly`,
+    ])
+    const id = await database.transaction(sql =>
+      engine.send(sql, 'default', row!.data as { schedule: string }, { priority: 1 }),
+    )
+    const run = durable.run(`${kind}-nightly:${id}`)
+    await until(async () => (await durable.list({ limit: 5 })).some(one => one.id === run.id))
+    expect(await run.result()).toBe(sum(30))
+    await durable.unschedule(`${kind}-nightly`)
+    expect(await durable.schedules()).toEqual([])
+    await expect(durable.schedule('x', 'never', work.sum, [1])).rejects.toThrow()
+  })
+
+  test('a run whose job was deleted gets another one', async () => {
+    const run = await durable.start(work.sum, [9], { delay: 60_000 })
+    const waiting = await durable.start(work.late, ['never', HOUR])
+    await inState(waiting, 'waiting')
+    const { database } = durable.store
+    for (const { id } of [run, waiting]) {
+      const job = '(select job from heddle.run where id = $1)'
+      await database.query(`delete from heddle_boss.job where id = ${job}`, [id])
+    }
+    await database.query('update heddle.run set wake_at = null where id = $1', [run.id])
+    await database.query('update heddle.run set wake_at = now() where id = $1', [waiting.id])
+    await database.query('update heddle.journal set deadline = now() where run = $1', [waiting.id])
+    expect(await durable.store.repair('default')).toBe(2)
+    expect(await durable.store.repair('default')).toBe(0)
+    expect(await run.result()).toBe(sum(9))
+    expect(await waiting.result()).toBe('TimeoutError')
+  })
+})
+
+describe('several workers on PostgreSQL', () => {
+  const opened: AsyncDisposable[] = []
+
+  async function openWorker(options: DurableOptions = {}): Promise<Durable> {
+    const durable = await Durable.open({
+      database: postgres.url,
+      patience: 200,
+      poll: 100,
+      queues: ['several'],
+      ...options,
+    })
+    durable.onWarning(() => undefined)
+    opened.push(durable)
+    return durable
+  }
+
+  afterEach(async () => {
+    for (const one of opened.splice(0)) await one[Symbol.asyncDispose]()
+  })
+
+  test('a worker that closes lets its run go on elsewhere, from where it is', async () => {
+    const other = await Kernel.boot({ cpus: 1, control: false })
+    try {
+      await importRuns(other)
+      const first = await openWorker({ kernel, name: 'first' })
+      const turns = 60_000
+      const run = await first.start(work.sum, [turns], { queue: 'several', checkpoint: 60_000 })
+      await until(async () => Number((await run.status()).progress !== null) > 0)
+      const id = run.id
+      await first.close()
+      const client = await openWorker()
+      expect(await client.run(id).status()).toMatchObject({ state: 'queued' })
+      expect((await client.run(id).status()).checkpoint).not.toBeNull()
+      await openWorker({ kernel: other, name: 'second' })
+      expect(await client.run(id)).toBe(sum(turns))
+      const kinds = await kindsOf(client.run(id))
+      expect(kinds).toEqual(['queued', 'claimed', 'released', 'claimed', 'completed'])
+    } finally {
+      await other.close()
+    }
+  })
+
+  test('better priorities are claimed first', async () => {
+    const client = await openWorker()
+    const levels = ['low', 'normal', 'high', 'idle'] as const
+    for (const priority of levels)
+      await client.start(work.sum, [1], { queue: 'several', priority, name: priority })
+    await openWorker({ kernel, concurrency: 1 })
+    await until(async () => (await client.list({ queue: 'several', state: 'completed' })).length >= 5)
+    const rows = await client.store.database.query(
+      `select r.name from heddle.event e join heddle.run r on r.id = e.run
+       where r.queue = 'several' and e.kind = 'claimed' and r.name = any($1) order by e.id`,
+      [levels],
+    )
+    expect(rows.map(row => row.name as string)).toEqual(['high', 'normal', 'low', 'idle'])
+  })
+
+  test('a run of other code waits for its worker, restarts, or is migrated: as it says', async () => {
+    const durable = await openWorker({ kernel })
+    const start = (onCodeChanged: any) =>
+      durable.start(work.slept, [HOUR, 1], { queue: 'several', onCodeChanged })
+    const runs = [await start('wait'), await start('restart'), await start(work.migrated)]
+    for (const run of runs) await inState(run, 'asleep')
+    // The image then names a module that no worker has loaded.
+    for (const { id } of runs) {
+      await renameModule(durable, id)
+      await wakeNow(durable, id)
+    }
+    const [waits, restarts, migrates] = runs
+    await until(async () => (await waits!.status()).blocked !== null)
+    expect((await waits!.status()).blocked).toContain('waits for a worker with the code')
+    await waits!.cancel()
+    expect(await restarts!.result()).toBe('slept 1')
+    expect(await migrates!.result()).toEqual({ migrated: [HOUR, 1], because: 'ModuleMissingError' })
+  })
+
+  test('the database goes away and comes back: no run is lost', async () => {
+    const durable = await openWorker({ kernel })
+    const runs = await Promise.all(
+      Array.from({ length: 4 }, () => durable.start(work.sum, [3000], { queue: 'several', checkpoint: 20 })),
+    )
+    await until(async () => (await runs[0]!.status()).state !== 'queued')
+    await postgres.restart()
+    for (const run of runs) expect(await run.result()).toBe(sum(3000))
+  }, 60_000)
+})
+
+/** Changes the name of a module in an image, with all checksums: as code that was moved would have it. */
+async function renameModule(durable: Durable, id: string): Promise<void> {
+  const { packImage, unpackImage } = await import('./image.ts')
+  const { readSuspended } = await import('../kernel/cpu/suspendedtask.ts')
+  const { checksum } = await import('../../testing/durable/images.ts')
+  const { database } = durable.store
+  const [row] = await database.query('select bytes from heddle.image where run = $1', [id])
+  const bytes = await unpackImage(row!.bytes as Uint8Array, null)
+  const { image } = readSuspended(bytes)
+  const at = bytes.length - image.length
+  const name = Buffer.from('testing/durable/runs.ts')
+  const found = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  for (let index = found.indexOf(name, at); index >= 0; index = found.indexOf(name, index + 1))
+    found[index] = 0x54
+  checksum(bytes, at)
+  await database.query('update heddle.image set bytes = $2 where run = $1', [
+    id,
+    await packImage(id, bytes, 1e9),
+  ])
+  await database.query('update heddle.run set image_raw_bytes = null where id = $1', [id])
+}

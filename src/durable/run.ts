@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto'
+import type { Durable } from './durable.ts'
+import { RunCancelledError } from './errors.ts'
+import { decodeError, decodeValue } from './outcome.ts'
+import { hasEnded, type RunError, type RunEvent, type RunState, type RunStatus } from './states.ts'
+import { eventOf, statusOf } from './status.ts'
+
+/**
+ * A run, in any process. It can be awaited: it resolves with the result of its function, or rejects with its
+ * error, or with a RunCancelledError.
+ */
+export class Run<T = unknown> implements PromiseLike<T> {
+  readonly id: string
+  private readonly durable: Durable
+  private outcome: Promise<T> | null = null
+
+  /** @internal */
+  constructor(durable: Durable, id: string) {
+    this.durable = durable
+    this.id = id
+  }
+
+  // oxlint-disable-next-line unicorn/no-thenable
+  then<A = T, B = never>(
+    onResolved?: ((value: T) => A | PromiseLike<A>) | null,
+    onRejected?: ((error: any) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    return this.result().then(onResolved, onRejected)
+  }
+
+  catch<B = never>(onRejected?: ((error: any) => B | PromiseLike<B>) | null): Promise<T | B> {
+    return this.result().catch(onRejected)
+  }
+
+  finally(onSettled?: (() => void) | null): Promise<T> {
+    return this.result().finally(onSettled)
+  }
+
+  /** The result of its function: what awaiting the run gives. */
+  result(): Promise<T> {
+    this.outcome ??= this.waitForEnd()
+    return this.outcome
+  }
+
+  private async waitForEnd(): Promise<T> {
+    const { durable, id } = this
+    for (;;) {
+      const heard = durable.nextNews(news => news.ended === true || (news.ended?.includes(id) ?? false))
+      const row = await durable.outcomeOf(id)
+      if (hasEnded(row.state as RunState)) {
+        heard.forget()
+        if (row.state === 'completed') return decodeValue(row.outcome as Uint8Array) as T
+        if (row.state === 'cancelled')
+          throw new RunCancelledError(id, (row.cancel_reason as string | null) ?? 'no reason was given')
+        throw decodeError(row.outcome as Uint8Array | null, row.error as RunError | null)
+      }
+      await heard.promise
+    }
+  }
+
+  /** Its present state, from the database. */
+  async status(): Promise<RunStatus> {
+    return statusOf(await this.durable.store.rowOf(this.id))
+  }
+
+  /**
+   * Ends the run. A run that no worker has is cancelled when this resolves. The task of a running one is
+   * killed within a heartbeat, so that its `finally` blocks run; it may complete before.
+   */
+  async cancel(reason: unknown = 'cancelled'): Promise<RunState> {
+    return await this.durable.store.cancel(this.id, reason instanceof Error ? reason.message : String(reason))
+  }
+
+  /** Queues a run that failed or was cancelled again. False: it is neither. */
+  async retry(): Promise<boolean> {
+    this.outcome = null
+    return await this.durable.store.retry(this.id)
+  }
+
+  /** Sends a message, which the run takes by `receive(name)`. */
+  async send(name: string, value: unknown): Promise<void> {
+    await this.durable.send(this.id, name, value)
+  }
+
+  /** What has happened to the run, and what happens from now on, until it has ended. */
+  async *events(): AsyncGenerator<RunEvent, void, void> {
+    const { durable, id } = this
+    let last = 0
+    for (;;) {
+      const heard = durable.nextNews(() => true)
+      const row = await durable.store.rowOf(id)
+      for (const event of await durable.store.eventsOf(id, last)) {
+        const read = eventOf(event)
+        last = read.id
+        yield read
+      }
+      if (hasEnded(row.state as RunState)) {
+        heard.forget()
+        return
+      }
+      await heard.promise
+    }
+  }
+}
+
+/**
+ * A run that `start` resolves with: a `Run`, whose type cannot say that awaiting it gives the result. `await
+ * run` does; in TypeScript `await run.result()` has the right type.
+ */
+export type StartedRun<T = unknown> = Omit<Run<T>, 'then' | 'catch' | 'finally'>
+
+/**
+ * Resolves a promise with the run itself. A promise that is resolved with a thenable takes that one's result
+ * instead; it reads `then` when it is resolved, and only then the run has none.
+ */
+export function resolveWithRun<T>(resolve: (run: StartedRun<T>) => void, run: Run<T>): void {
+  // oxlint-disable-next-line unicorn/no-thenable
+  Object.defineProperty(run, 'then', { value: undefined, configurable: true })
+  resolve(run)
+  delete (run as { then?: unknown }).then
+}
+
+export function newRunId(): string {
+  return randomUUID()
+}

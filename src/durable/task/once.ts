@@ -1,0 +1,30 @@
+import { type Blocking, blocking, waitForm } from '../../coroutine/core/blocking.ts'
+import { isThenable } from '../../coroutine/core/thenable.ts'
+import { within } from '../../coroutine/core/within.ts'
+import { imageFromBytes, imageToBytes } from '../../payload/imagebytes.ts'
+import { askWorkerForm } from './asking.ts'
+import type { Stored } from './questions.ts'
+
+/**
+ * Runs `fn` for an effect outside of the run, and stores its result under `key`. Every later attempt of the
+ * run gets the stored result, and does not run `fn`. A worker that dies between the effect and the store
+ * leaves the effect done and no result: `fn` runs again, so give `key` to the other side. If `fn` throws,
+ * nothing is stored. `fn` may return a promise. No checkpoint is taken inside it.
+ */
+export const once: <T>(key: string, fn: () => T) => Blocking<Awaited<T>> = blocking(
+  'once',
+  function* (key: string, fn: () => unknown) {
+    if (typeof key !== 'string' || key === '')
+      throw new TypeError(`once(key, fn): ${String(key)} is not a key; give a string that names the effect`)
+    if (typeof fn !== 'function')
+      throw new TypeError(`once('${key}', fn): fn is ${typeof fn}; give a function`)
+    const call = `once('${key}')`
+    const before = yield* askWorkerForm<Stored>(call, { call: 'journaled', key })
+    if (before.value !== null) return imageFromBytes(before.value)
+    const made = yield* within(fn, [])
+    const result = isThenable(made) ? yield* waitForm(made) : made
+    const value = imageToBytes(result, call)
+    const stored = yield* askWorkerForm<Stored>(call, { call: 'journal', key, value })
+    return imageFromBytes(stored.value!)
+  },
+) as never

@@ -1,0 +1,26 @@
+import { here } from '../../kernel/cpu/here.ts'
+import { Job } from '../../kernel/spawn/job.ts'
+import type { Question } from './questions.ts'
+
+/** How often a run sends its progress, at most. */
+const PROGRESS_MS = 200
+
+let lastAt = -Infinity
+let lastTask = -1
+
+/**
+ * Reports how far the run is: any value that JSON can write. `run.status()` and `heddle runs` show the last
+ * one. Cheap enough for a loop: most calls only read the clock. Outside of a task the call does nothing.
+ */
+export function progress(value: unknown): void {
+  const on = here.cpu
+  if (on === null) return
+  const now = performance.now()
+  const run = on.currentRun()
+  const task = on.view.i32[run.job + Job.number]
+  if (task === lastTask && now - lastAt < PROGRESS_MS) return
+  lastAt = now
+  lastTask = task
+  const question: Question = { call: 'progress', value: JSON.stringify(value) ?? 'null' }
+  on.mail.tell(task, question)
+}
