@@ -138,7 +138,7 @@ export class Stage {
       done = true
     })
     const hasReturned = (): boolean => done
-    while (mine.length < waiters && !hasReturned()) {
+    while ((mine.length < waiters || !this.sleeps(mine)) && !hasReturned()) {
       this.settle()
       await new Promise(resolve => setImmediate(resolve))
       mine = this.queuedWaiters().filter(waiter => !before.has(waiter))
@@ -160,6 +160,21 @@ export class Stage {
         return drain()
       },
     }
+  }
+
+  /**
+   * Whether the call with these waiters has nothing left to do but sleep. A thread queues its waiter first, and
+   * may still walk the chain of owners then: a cycle that another thread closes meanwhile could end this call
+   * with EDEADLK. So the thread gets a spurious wakeup, which only a sleeping thread receives.
+   */
+  private sleeps(mine: readonly number[]): boolean {
+    if (this.kind !== 'thread') return true
+    const { i32 } = this.sim.s
+    const { waiters } = this.layout
+    return mine.some(handle => {
+      const waiter = waiters.resolve(i32, handle)
+      return waiter !== 0 && Atomics.notify(i32, waiter + Waiter.signal) > 0
+    })
   }
 
   /** The calls of a task run on its CPU. */
