@@ -11,7 +11,7 @@ const config: ViteUserConfig = defineConfig({
     // Twice the cores that we count on: half of the time of these tests is spent waiting for other processes
     // and for deadlines.
     maxWorkers: 4,
-    testTimeout: 600_000,
+    testTimeout: 300_000,
     // A busy machine may take its time: what is polled for comes, or the test hangs.
     expect: { poll: { timeout: 120_000, interval: 5 } },
     hookTimeout: 300_000,
