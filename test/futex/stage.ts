@@ -163,9 +163,9 @@ export class Stage {
   }
 
   /**
-   * Whether the call with these waiters has nothing left to do but sleep. A thread queues its waiter first, and
-   * may still walk the chain of owners then: a cycle that another thread closes meanwhile could end this call
-   * with EDEADLK. So the thread gets a spurious wakeup, which only a sleeping thread receives.
+   * Whether the call with these waiters has nothing left to do but sleep. A thread queues its waiter first,
+   * and may still walk the chain of owners then: a cycle that another thread closes meanwhile could end this
+   * call with EDEADLK. So the thread gets a spurious wakeup, which only a sleeping thread receives.
    */
   private sleeps(mine: readonly number[]): boolean {
     if (this.kind !== 'thread') return true
