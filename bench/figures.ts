@@ -1,7 +1,7 @@
 /**
  * `npm run figures`: writes the figures of the last whole run (bench/results) into the pages: a selection
- * into the README, and all rows of a part into the documentation, between `<!-- rows: part -->` and
- * `<!-- end of rows -->`.
+ * into the README; all rows of a part between `<!-- rows: part -->` and `<!-- end of rows -->`
+ * (docs/figures.md); those with a target between `<!-- targets: part -->` and `<!-- end of rows -->`.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -59,7 +59,7 @@ export function figures(results: Results): string {
     return row === undefined ? [] : item(say(row), `(\`${name}\`)`)
   })
   const where = `${machine.cores} × ${machine.cpu}, Node ${versions.node}, commit ${commit}`
-  return `${lines.join('\n')}\n\nOn ${where}; [all rows](docs/performance.md).\n`
+  return `${lines.join('\n')}\n\nOn ${where}; [all rows](docs/figures.md).\n`
 }
 
 /** A line of a list, or two when one would be too long. */
@@ -68,9 +68,12 @@ function item(text: string, row: string): string[] {
   return line.length <= 110 ? [line] : [`- ${text}`, `  ${row}`]
 }
 
-/** All rows of a part, as a table. */
-export function table(results: Results, part: string): string {
-  const rows = results.rows.filter(({ row, series }) => row.startsWith(`${part}/`) && series === undefined)
+/** The rows of a part, as a table: all of them, or those with a target. */
+export function table(results: Results, part: string, which: 'rows' | 'targets' = 'rows'): string {
+  const rows = results.rows.filter(
+    ({ row, series, target }) =>
+      row.startsWith(`${part}/`) && series === undefined && (which === 'rows' || target !== undefined),
+  )
   const lines = rows.map(row => {
     const { value, unit, ratio, spread, against, base } = row
     const met = meets(row)
@@ -95,8 +98,9 @@ export function withFigures(text: string, results: Results): string {
   const first =
     start < START.length ? text : `${text.slice(0, start)}\n${figures(results)}\n${text.slice(end)}`
   return first.replaceAll(
-    /(<!-- rows: (\w+) -->\n)[^]*?(<!-- end of rows -->)/g,
-    (_, open: string, part: string, close: string) => `${open}\n${table(results, part)}\n${close}`,
+    /(<!-- (rows|targets): (\w+) -->\n)[^]*?(<!-- end of rows -->)/g,
+    (_, open: string, which: 'rows' | 'targets', part: string, close: string) =>
+      `${open}\n${table(results, part, which)}\n${close}`,
   )
 }
 

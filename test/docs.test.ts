@@ -42,7 +42,7 @@ function blocksOf(page: string): Block[] {
 function proseOf(page: string): string {
   return readFileSync(join(root, page), 'utf8')
     .replaceAll(/^```[\s\S]*?^```/gm, '')
-    .replaceAll(/^<!-- rows:[\s\S]*?^<!-- end of rows -->/gm, '')
+    .replaceAll(/^<!-- (?:rows|targets):[\s\S]*?^<!-- end of rows -->/gm, '')
 }
 
 const codeBlocks = pages.flatMap(blocksOf).filter(({ language }) => language === 'ts')
@@ -59,7 +59,7 @@ function tracked(): string[] {
 
 /** The rows of the tables of figures. */
 const rows: ReadonlySet<string> = new Set(
-  [...readFileSync(join(root, 'docs/performance.md'), 'utf8').matchAll(/^\| `([^`]+)` \|/gm)].map(
+  [...readFileSync(join(root, 'docs/figures.md'), 'utf8').matchAll(/^\| `([^`]+)` \|/gm)].map(
     ([, row]) => row,
   ),
 )

@@ -48,6 +48,9 @@ test('the rows of a part are a table, between its marks', () => {
     '<!-- end of rows -->',
     'after',
   ])
+  const targets = withFigures(text.replace('rows: sched', 'targets: sched'), results)
+  expect(targets).toContain('sched/slow')
+  expect(targets).not.toContain('sched/alone')
 })
 
 test('the report has every row, its target and whether it was met, and a plot for each series', () => {

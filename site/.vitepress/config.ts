@@ -89,6 +89,7 @@ export default defineConfig({
           { text: 'Compiler', link: '/compiler' },
           { text: 'How heddle is tested', link: '/tested' },
           { text: 'Performance', link: '/performance' },
+          { text: 'All figures', link: '/figures' },
           { text: 'Dependencies', link: '/dependencies' },
         ],
       },
