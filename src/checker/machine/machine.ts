@@ -88,6 +88,8 @@ export class Machine {
   reuse = true
   /** The limit of turns of a loop in a row that change private state but nothing shared. */
   turns: number = TURNS_MAX
+  /** Whether the threads start in reverse order. */
+  backwards = false
   private reusable = false
   private bodies: Twin[] = []
   private generators: Generator<number, unknown, unknown>[] = []
@@ -179,7 +181,13 @@ export class Machine {
       this.enabledBy[bodies.length] = -1
       this.results.push(undefined)
     }
-    for (let thread = 0; thread < bodies.length; thread++) this.resume(thread, undefined, false)
+    for (let n = 0; n < bodies.length; n++)
+      this.resume(this.backwards ? bodies.length - 1 - n : n, undefined, false)
+  }
+
+  /** Whether the threads changed anything beside shared memory, or may have changed it. */
+  get mayShareMore(): boolean {
+    return !this.reusable || pending.heapEffects > 0
   }
 
   /** Performs the next operation of a thread, logs it, and runs the thread up to the operation after it. */
@@ -278,7 +286,10 @@ export class Machine {
         } else {
           value = accessAgain(this, thread, kind, at)
         }
-        if ((this.flags | (flags & WATCHED)) !== flags || (flags !== 0 && this.wrote !== wrote[at])) {
+        if (
+          (this.flags | (flags & WATCHED)) !== flags ||
+          (flags !== 0 && !Object.is(this.wrote, wrote[at]))
+        ) {
           this.diverged = at
           return
         }
@@ -344,7 +355,7 @@ export class Machine {
     log.length = at
     this.step(thread)
     this.steps--
-    const same = log.flags[at] === flags && log.wrote[at] === wrote && log.from[at] === from
+    const same = log.flags[at] === flags && Object.is(log.wrote[at], wrote) && log.from[at] === from
     if (!same) this.diverged = at
     return same
   }

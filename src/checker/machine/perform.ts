@@ -140,7 +140,7 @@ function access(machine: Machine, thread: number, kind: number, at: number): unk
     }
   }
   const now = view[index]
-  machine.flags |= now === old ? WRITES : WRITES | CHANGED
+  machine.flags |= Object.is(now, old) ? WRITES : WRITES | CHANGED
   machine.wrote = typeof now === 'number' ? now : Number(now)
   return result
 }

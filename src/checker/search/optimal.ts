@@ -103,6 +103,11 @@ export class Optimal implements Explorer {
     this.backtrack()
   }
 
+  /** The order of the events of the last execution. */
+  get order(): HappensBefore {
+    return this.happens as HappensBefore
+  }
+
   get hasMore(): boolean {
     return this.branch >= 0 || this.ended === 'again'
   }

@@ -17,6 +17,7 @@ import { formatOutcome, isExpected, notExpected, type OutcomeCount, Outcomes } f
 import { pending, siteName } from '../machine/pending.ts'
 import { FairTail, Follow, Pct, RandomWalk, RoundRobin } from './sampling.ts'
 import { type Crash, parseSchedule } from '../machine/schedule.ts'
+import { reordered, runReordered } from './reordered.ts'
 import { runSetup } from '../machine/setup.ts'
 import { verdict } from './verdict.ts'
 
@@ -100,6 +101,8 @@ export class Search {
   private failure: Failure | undefined
   private over = false
   private reuse = true
+  /** Runs executions in another order. */
+  private second: Machine | undefined
 
   private readonly outcomes = new Outcomes()
   private readonly explored = new Explored()
@@ -266,6 +269,7 @@ export class Search {
     this.machine.names = names
     this.machine.turns = this.turns
     this.machine.reuse = this.reuse
+    this.second = undefined
   }
 
   private explore(started: number, budget: number): void {
@@ -353,7 +357,7 @@ export class Search {
       if (machine.outcome !== undefined) this.outcomes.add(machine.outcome)
       this.failure ??= this.unexpected(machine, this.crashes)
     }
-    if (options.rerun !== false) this.rerun()
+    if (options.rerun !== false) this.failure ??= this.runAgain(explorer, died)
     if (machine.spin.rested) this.rested = true
     if (ended === 'truncated') this.lookForLivelock()
   }
@@ -372,6 +376,72 @@ export class Search {
       marked: [],
       error: undefined,
     }
+  }
+
+  /**
+   * Runs the execution a second time, from the set-up on: in the same order, or, where its threads may share
+   * more than memory, in another order of the same trace. Returns the failure of that other order.
+   */
+  private runAgain(explorer: Explorer, died: boolean): Failure | undefined {
+    const { machine } = this
+    const { spin } = machine
+    const usual = explorer.ended === 'complete' && died && !spin.any && !spin.rested
+    if (!(explorer instanceof Optimal) || !usual || !machine.mayShareMore) {
+      this.rerun()
+      return undefined
+    }
+    const few = this.executions <= BOTH_ORDERS_MAX
+    for (const backwards of few ? [true, false] : [this.executions % 2 === 0]) {
+      const failure = this.runInOrder(reordered(machine, explorer.order, backwards), backwards)
+      if (failure !== undefined) return failure
+    }
+    return undefined
+  }
+
+  /** Runs the events of the last execution in this order. */
+  private runInOrder(order: Int32Array, backwards: boolean): Failure | undefined {
+    const { machine } = this
+    const second = (this.second ??= this.extraMachine())
+    machine.forget()
+    second.backwards = backwards
+    second.spin.stopsForGood = true
+    second.crashAt.set(machine.crashAt)
+    const different = runReordered(machine, second, order, this.setup)
+    this.steps += order.length
+    if (different < 0) {
+      const failure = judge(second, 'complete', undefined, 0, this.crashes)
+      if (failure !== undefined && this.isRepeated(failure)) return failure
+      const alike =
+        this.options.expectOutcomes === undefined ||
+        formatOutcome(second.outcome) === formatOutcome(machine.outcome)
+      if (failure === undefined && alike) return undefined
+    }
+    // Code that differs in the same order too is the simpler mistake.
+    this.rerun()
+    throw this.sharesMore(different)
+  }
+
+  /** Whether the schedule of this failure fails again. It does not contain the order of the threads' starts. */
+  private isRepeated({ kind, schedule }: Failure): boolean {
+    const machine = this.extraMachine()
+    const follow = new Follow(machine, this.setup, this.options.steps ?? STEPS_MAX, schedule.threads)
+    return this.tryOut(machine, follow, schedule.crashes)?.kind === kind
+  }
+
+  private sharesMore(at: number): Error {
+    const { log, names, reuse } = this.machine
+    if (reuse) return new BeginAgain(this.memory.shift)
+    const what =
+      at < 0
+        ? 'it ended differently'
+        : at === log.length
+          ? 'its threads ended differently'
+          : `${names[log.thread[at]]} did something else at ${siteName(log.site[at])}`
+    return new CheckError(
+      'ERR_CHECK_NONDETERMINISTIC',
+      `threads share a variable or an object: in another order of steps that do not depend on one another, ${what}. ` +
+        'The checker explores only the orders of accesses to shared memory. Let threads share nothing else, and return what a thread has seen as its result',
+    )
   }
 
   /** Runs the same schedule again, from the set-up on. */
@@ -478,6 +548,8 @@ export class Search {
 
 export const STEPS_MAX = 5000
 const LIVELOCK_TESTS_MAX = 16
+/** So many executions run again in both orders of reordered.ts, later ones in one of them. */
+const BOTH_ORDERS_MAX = 100
 
 /** Throws when a search has run no execution to its end, or none that touches shared memory. */
 export function throwUnlessSomething(executions: number, steps: number, limit: number): void {
