@@ -37,6 +37,20 @@ const INDEX_MAX = 1 << 16
 /** A buffer's name beside an offset of 32 bits is a safe integer. */
 const NAME_BITS = 21
 
+/** The whole words of a buffer. If the buffer can grow, they grow with it. */
+export function wordsOver<V>(
+  array: {
+    new (buffer: SharedArrayBuffer, from?: number, length?: number): V
+    readonly BYTES_PER_ELEMENT: number
+  },
+  buffer: SharedArrayBuffer,
+): V {
+  const { growable } = buffer as { readonly growable?: boolean }
+  return growable === true
+    ? new array(buffer)
+    : new array(buffer, 0, Math.floor(buffer.byteLength / array.BYTES_PER_ELEMENT))
+}
+
 export class MappedBuffer {
   readonly buffer: SharedArrayBuffer
   /** A view of this mapping: a word named by this view object is a word of this mapping. */
@@ -58,8 +72,8 @@ export class MappedBuffer {
   constructor(context: FutexContext, buffer: SharedArrayBuffer, mapping: number, backing: number) {
     const { i32, layout } = context
     this.buffer = buffer
-    this.i32 = new Int32Array(buffer, 0, Math.floor(buffer.byteLength / 4))
-    this.f64 = new Float64Array(buffer, 0, Math.floor(buffer.byteLength / 8))
+    this.i32 = wordsOver<Int32Array<SharedArrayBuffer>>(Int32Array, buffer)
+    this.f64 = wordsOver<Float64Array<SharedArrayBuffer>>(Float64Array, buffer)
     this.mapping = mapping
     this.backing = backing
     this.handles = {

@@ -320,6 +320,19 @@ describe('futexes on shared memory, without setup:', () => {
     expect(code(() => futex.tryLockPi(view, 0))).toBe('EINVAL')
   })
 
+  test('the words of a buffer that grows grow with it', async () => {
+    const buffer = new SharedArrayBuffer(8, { maxByteLength: 64 })
+    const view = new Int32Array(buffer)
+    expect(futex.wake(view, 0)).toBe(0)
+    expect(code(() => futex.wake(view, 9))).toBe('EFAULT')
+    buffer.grow(64)
+    const waiting = [futex.waitAsync(view, 9, 0), kernel.spawn(tasks.waitsInTask, [view, 9, 0])]
+    expect(await wakeAll(view, 9, 2)).toBe(2)
+    expect(await Promise.all(waiting)).toEqual(['ok', 'ok'])
+    expect(futex.lockPiSync(view, 15)).toBe(true)
+    futex.unlockPi(view, 15)
+  })
+
   test('an option that does not exist is refused by every wait', () => {
     const view = words()
     const mistaken = { timout: 1 } as never
@@ -357,6 +370,10 @@ describe('futexes on shared memory, without setup:', () => {
     expect(code(() => futex.lockPiSync(view, 0, { timeout: -1 }))).toBe('EINVAL')
     expect(code(() => futex.waitSync(view, 0, 0n))).toBe('EINVAL')
     expect(code(() => futex.waitvSync([]))).toBe('EINVAL')
+    expect(code(() => futex.waitvSync([null as never]))).toBe('EFAULT')
+    expect(code(() => futex.waitSync(view, 0, 0, { signal: {} as never }))).toBe('EINVAL')
+    expect(code(() => futex.lockPiSync(view, 0, { signal: 1 as never }))).toBe('EINVAL')
+    expect(() => futex.waitSync(view, 0, 0, { until: new Date(Number.NaN) })).toThrow('until: Invalid Date')
     expect(code(() => futex.lockPiSync(new Int16Array(new SharedArrayBuffer(4)) as never, 0))).toBe('EINVAL')
     expect(code(() => futex.unlockPi(view, 0))).toBe('EPERM')
     expect(code(() => futex.waitSync(new Uint8Array(new SharedArrayBuffer(4)), 0, 256))).toBe('EINVAL')

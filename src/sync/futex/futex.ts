@@ -1,6 +1,6 @@
 import { blocking } from '../../coroutine/core/blocking.ts'
 import { currentFutexes } from '../../futex/core/currentfutexes.ts'
-import { EAGAIN, EINVAL, FutexError } from '../../futex/core/errno.ts'
+import { EAGAIN, EFAULT, EINVAL, FutexError } from '../../futex/core/errno.ts'
 import type { WaitResult } from '../../futex/core/futexes.ts'
 import type { LockOwner } from '../../futex/core/owner.ts'
 import { requeue } from '../../futex/operations/requeue.ts'
@@ -77,6 +77,11 @@ function checkEntries(
     const got = Array.isArray(entries) ? `${entries.length} words` : typeof entries
     const needed = most === 2 ? '2 words, [from, to]' : `1 to ${most} words`
     throw new FutexError(EINVAL, what, `entries: got ${got}; give a list of ${needed}`)
+  }
+  const wrong = entries.findIndex(entry => typeof entry !== 'object' || entry === null)
+  if (wrong >= 0) {
+    const got = String(entries[wrong])
+    throw new FutexError(EFAULT, what, `entries: number ${wrong} is ${got}; give { view, index, value }`)
   }
 }
 

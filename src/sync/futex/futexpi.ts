@@ -10,7 +10,7 @@ import { lockPi, unlockPi } from '../../futex/pi/pi.ts'
 import { requeuePi, waitRequeuePi } from '../../futex/pi/pirequeue.ts'
 import { finishWait, promiseWaiter, taskWaiter, threadWaiter } from '../../futex/core/sleep.ts'
 import type { WaiterOptions } from '../../futex/operations/waitwake.ts'
-import { deadlineIn, type FutexWaitOptions } from './futexwait.ts'
+import { checkSignal, deadlineIn, type FutexWaitOptions } from './futexwait.ts'
 import { lockWordOf, valueIn } from './futexword.ts'
 import { refuseBlocking, refuseInTask } from '../wait/caller.ts'
 
@@ -27,7 +27,7 @@ export function lockOf(
   tries = false,
 ): BeginLock {
   return (futexes, waiterOptions) => {
-    options.signal?.throwIfAborted()
+    checkSignal('futex.lockPi', options.signal)
     const word = lockWordOf(futexes, 'futex.lockPi', view, index)
     const { context } = futexes
     return lockPi(context, waiterOptions, word, true, deadlineIn(context, 'futex.lockPi', options), tries)
@@ -45,7 +45,7 @@ export function waitForLockOf(
 ): BeginLock {
   const what = 'futex.waitRequeuePi'
   return (futexes, waiterOptions) => {
-    options.signal?.throwIfAborted()
+    checkSignal(what, options.signal)
     const lock = lockWordOf(futexes, what, lockView, lockIndex)
     const word = lockWordOf(futexes, what, view, index)
     const { context } = futexes

@@ -56,9 +56,19 @@ export function deadlineIn({ now }: FutexContext, what: string, options: FutexWa
   if (timeout !== undefined && until !== undefined)
     throw new FutexError(EINVAL, what, `timeout: ${String(timeout)} beside until; give one of them`)
   const limit = until === undefined ? (timeout ?? Infinity) : wallLimit(Number(until))
-  if (typeof limit !== 'number' || Number.isNaN(limit) || (timeout ?? Number(until ?? 0)) < 0)
-    throw new FutexError(EINVAL, what, `timeout: ${String(timeout ?? until)} is not a time`)
+  if (typeof limit !== 'number' || Number.isNaN(limit) || (timeout ?? Number(until ?? 0)) < 0) {
+    const text = until === undefined ? `timeout: ${String(timeout)}` : `until: ${String(until)}`
+    throw new FutexError(EINVAL, what, `${text} is not a time`)
+  }
   return limit === Infinity ? Infinity : deadlineOf(now, limit)
+}
+
+/** Throws the reason of a signal that is aborted. */
+export function checkSignal(what: string, signal: AbortSignal | undefined): void {
+  if (signal === undefined) return
+  if (!(signal instanceof AbortSignal))
+    throw new FutexError(EINVAL, what, `signal: ${typeof signal} is not an AbortSignal`)
+  signal.throwIfAborted()
 }
 
 function prepare(
@@ -68,7 +78,7 @@ function prepare(
   entries: readonly FutexWaitEntry[],
   options: FutexWaitOptions,
 ): Prepared {
-  options.signal?.throwIfAborted()
+  checkSignal(what, options.signal)
   const { context } = futexes
   const { bitset = MATCH_ANY } = options
   const shared = entries.map(({ view, flags }) => sharedIn(view, what, flags))

@@ -4,7 +4,7 @@ import type { FutexContext } from '../../futex/core/context.ts'
 import { nextObject } from '../../futex/core/domainwords.ts'
 import { EFAULT, EINVAL, FutexError } from '../../futex/core/errno.ts'
 import type { Futexes } from '../../futex/core/futexes.ts'
-import { FutexWord, type MappedBuffer } from '../../futex/core/space.ts'
+import { FutexWord, type MappedBuffer, wordsOver } from '../../futex/core/space.ts'
 import { here } from '../../kernel/cpu/here.ts'
 
 /**
@@ -128,7 +128,7 @@ export function wordOf(futexes: Futexes, what: string, view: FutexView, index: n
   const size = sizeOf(view)
   let mapped = known.mapped[size]
   if (mapped === undefined) {
-    const words: FutexView = new (arrays[size] as Int32ArrayConstructor)(buffer, 0, buffer.byteLength >> size)
+    const words: FutexView = wordsOver(arrays[size] as Int32ArrayConstructor, buffer)
     known.mapped[size] = mapped = new SharedMemory(words, FIRST_KEY + 8 * known.id + size)
   }
   return mapped.word(futexes.context, (view.byteOffset >> size) + index)
