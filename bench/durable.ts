@@ -155,7 +155,7 @@ async function* checkpointRows(database: string): AsyncIterable<Row> {
     ['durable/checkpoint-1mib', MEBIBYTE],
   ] as const) {
     await durable.start(work.empty, [], { queue: row.replace('/', '-') })
-    const { runs } = await durable.store.claim(row.replace('/', '-'), 1, 'bench')
+    const { runs } = await durable.store.claims.claim(row.replace('/', '-'), 1, 'bench')
     const task = kernel.spawn(work.holds, [randomBytes(size)])
     const image = async (): Promise<Uint8Array> => await task.copyToBytes()
     const packed = await packImage(row, await image(), Infinity)
@@ -170,7 +170,7 @@ async function* checkpointRows(database: string): AsyncIterable<Row> {
           const from = now()
           const bytes = await image()
           const stored = { bytes: await packImage(row, bytes, Infinity), rawBytes: bytes.length, seq: ++seq }
-          await durable.store.saveImage(runs[0]!, stored)
+          await durable.store.writes.saveImage(runs[0]!, stored)
           return now() - from
         }),
       base: () =>

@@ -186,9 +186,9 @@ export function listText(runs: readonly RunStatus[], terminal: Terminal, isCut: 
 }
 
 async function show(durable: Durable, id: string, { json }: RunsFlags): Promise<void> {
-  const row = await durable.store.rowOf(id)
+  const row = await durable.store.reads.rowOf(id)
   const status = statusOf(row)
-  const history = (await durable.store.eventsOf(id, 0)).map(eventOf)
+  const history = (await durable.store.reads.eventsOf(id, 0)).map(eventOf)
   const values = valuesOf(row)
   if (json) return print({ ...status, ...values, history })
   const lines = showText(status, values, history, terminalOf(process.stdout))
@@ -322,9 +322,9 @@ const PAGE = 200
 async function exportRuns(durable: Durable): Promise<void> {
   let after = ''
   for (;;) {
-    const rows = await durable.store.page(after, PAGE)
+    const rows = await durable.store.reads.page(after, PAGE)
     for (const row of rows) {
-      const history = (await durable.store.eventsOf(row.id as string, 0)).map(eventOf)
+      const history = (await durable.store.reads.eventsOf(row.id as string, 0)).map(eventOf)
       const line = `${JSON.stringify({ ...statusOf(row), ...valuesOf(row), history })}\n`
       if (!process.stdout.write(line)) await new Promise(resolve => process.stdout.once('drain', resolve))
     }

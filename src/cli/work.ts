@@ -397,7 +397,7 @@ class LiveDisplay extends LineDisplay {
     if (!this.isReading) {
       this.isReading = true
       const ids = [...this.model.running.keys()].slice(0, terminalOf(process.stdout).rows)
-      const rows = await this.durable.store.rowsOf(ids).catch(() => [])
+      const rows = await this.durable.store.reads.rowsOf(ids).catch(() => [])
       this.model.rows = new Map(rows.map(row => [row.id as string, statusOf(row)]))
       this.isReading = false
     }

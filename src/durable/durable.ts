@@ -25,7 +25,8 @@ import {
 import { newRunId, resolveWithRun, Run, type StartedRun } from './run.ts'
 import { type RunState, runStates, type RunStatus } from './states.ts'
 import { statusOf } from './status.ts'
-import { type NewRun, Store } from './store.ts'
+import type { NewRun } from './store/rows.ts'
+import { Store } from './store/store.ts'
 import type { AttemptReport } from './worker/attempt.ts'
 import type { Activity } from './worker/activity.ts'
 import { Batch } from './worker/batch.ts'
@@ -80,10 +81,10 @@ export class Durable implements AsyncDisposable {
     this.name = name
     this.store = new Store(database, engine)
     this.starts = new Batch(async runs => {
-      const started = await this.store.start(runs)
+      const started = await this.store.calls.start(runs)
       return runs.map(run => started.has(run.id))
     }, START_BATCH_MAX)
-    this.outcomes = new Batch(ids => this.store.outcomesOf(ids), OUTCOME_BATCH_MAX)
+    this.outcomes = new Batch(ids => this.store.reads.outcomesOf(ids), OUTCOME_BATCH_MAX)
     const { kernel, concurrency = kernel?.cpus ?? 0, lease = 10, retention = 30 * DAY } = options
     this.worker =
       kernel === undefined || concurrency === 0
@@ -217,7 +218,7 @@ export class Durable implements AsyncDisposable {
 
   /** An id names one run: another function under it is a mistake. */
   private async checkSame(run: NewRun): Promise<void> {
-    const row = await this.store.rowOf(run.id)
+    const row = await this.store.reads.rowOf(run.id)
     if (row.fn_module === run.module && row.fn_name === run.fn) return
     throw new TypeError(
       `start(${run.fn}): run '${run.id}' exists, and is one of ${row.fn_name as string} in ${row.fn_module as string}; give another id`,
@@ -236,7 +237,7 @@ export class Durable implements AsyncDisposable {
       throw new TypeError(`send('${id}', name): ${String(name)} is not a name; give a string`)
     const bytes = imageToBytes(value, 'value')
     const key = randomUUID()
-    await this.patiently(() => this.store.send(id, name, bytes, key))
+    await this.patiently(() => this.store.calls.send(id, name, bytes, key))
   }
 
   /** The runs, the newest first. */
@@ -253,14 +254,14 @@ export class Durable implements AsyncDisposable {
       if (!runStates.includes(one))
         throw new TypeError(`list: '${one}' is not a state; give ${runStates.join(', ')}`)
     }
-    const rows = await this.store.list({ states, queue: queue ?? null, limit })
+    const rows = await this.store.reads.list({ states, queue: queue ?? null, limit })
     return rows.map(statusOf)
   }
 
   /** How many runs are in each state, by queue. */
   async counts(): Promise<ReadonlyMap<string, Readonly<Partial<Record<RunState, number>>>>> {
     const queues = new Map<string, Partial<Record<RunState, number>>>()
-    for (const { queue, state, count } of await this.store.counts()) {
+    for (const { queue, state, count } of await this.store.reads.counts()) {
       const counts = queues.get(queue as string) ?? {}
       queues.set(queue as string, counts)
       counts[state as RunState] = count as number
@@ -308,7 +309,7 @@ export class Durable implements AsyncDisposable {
   /** A job of a schedule becomes a run, whose id is that of the job: a second worker makes no second run. */
   private async startScheduled(queue: string, job: Job): Promise<void> {
     const { key, args, ...run } = JSON.parse((job.data as { schedule: string }).schedule) as Scheduled
-    await this.store.startScheduled(queue, job, {
+    await this.store.calls.startScheduled(queue, job, {
       ...run,
       id: `${key}:${job.id}`,
       queue,

@@ -3,7 +3,7 @@ import { type Known, refuseUnknown } from '../coroutine/core/knownoptions.ts'
 import type { Kernel } from '../kernel/boot/kernel.ts'
 import { priorityOf, show, type TaskPriority } from '../kernel/boot/options.ts'
 import type { Spawnable } from '../kernel/spawn/modules.ts'
-import type { StoredOptions } from './store.ts'
+import type { StoredOptions } from './store/rows.ts'
 import { runModuleKey } from './worker/modules.ts'
 
 /** The options of `Durable.open`. */

@@ -60,7 +60,7 @@ export class Run<T = unknown> implements PromiseLike<T> {
 
   /** Its present state, from the database. */
   async status(): Promise<RunStatus> {
-    return statusOf(await this.durable.store.rowOf(this.id))
+    return statusOf(await this.durable.store.reads.rowOf(this.id))
   }
 
   /**
@@ -68,13 +68,16 @@ export class Run<T = unknown> implements PromiseLike<T> {
    * killed within a heartbeat, so that its `finally` blocks run; it may complete before.
    */
   async cancel(reason: unknown = 'cancelled'): Promise<RunState> {
-    return await this.durable.store.cancel(this.id, reason instanceof Error ? reason.message : String(reason))
+    return await this.durable.store.calls.cancel(
+      this.id,
+      reason instanceof Error ? reason.message : String(reason),
+    )
   }
 
   /** Queues a run that failed or was cancelled again. False: it is neither. */
   async retry(): Promise<boolean> {
     this.outcome = null
-    return await this.durable.store.retry(this.id)
+    return await this.durable.store.calls.retry(this.id)
   }
 
   /** Sends a message, which the run takes by `receive(name)`. */
@@ -88,8 +91,8 @@ export class Run<T = unknown> implements PromiseLike<T> {
     let last = 0
     for (;;) {
       const heard = durable.nextNews(() => true)
-      const row = await durable.store.rowOf(id)
-      for (const event of await durable.store.eventsOf(id, last)) {
+      const row = await durable.store.reads.rowOf(id)
+      for (const event of await durable.store.reads.eventsOf(id, last)) {
         const read = eventOf(event)
         last = read.id
         yield read

@@ -1,7 +1,7 @@
 import { priorityName } from '../kernel/boot/options.ts'
 import type { Row } from './database/database.ts'
 import type { RunError, RunEvent, RunState, RunStatus } from './states.ts'
-import type { StoredOptions } from './store.ts'
+import type { StoredOptions } from './store/rows.ts'
 
 /** What a row of a run says. */
 export function statusOf(row: Row): RunStatus {

@@ -9,7 +9,8 @@ import { FencedError, ImageTooLargeError, RunCancelledError } from '../errors.ts
 import { packImage, unpackImage } from '../image.ts'
 import { decodeValue, encodeError, encodeResult, errorText } from '../outcome.ts'
 import { CLAIM_SECONDS_MAX } from '../engine.ts'
-import type { ClaimedRun, Ending, Leaving, Store } from '../store.ts'
+import type { ClaimedRun, Ending, Leaving } from '../store/rows.ts'
+import type { Store } from '../store/store.ts'
 import type { RunState } from '../states.ts'
 import type { Message, Pause, Question, Stored } from '../task/questions.ts'
 import type { Activity, Departure } from './activity.ts'
@@ -333,7 +334,7 @@ export class Attempt {
     if (this.refusal === why) return
     this.refusal = why
     this.host.warn(this.run.id, why)
-    await this.host.store.note(this.run, 'refused', { why }).catch(() => undefined)
+    await this.host.store.writes.note(this.run, 'refused', { why }).catch(() => undefined)
   }
 
   private scheduleCheckpoint(): void {
@@ -369,7 +370,7 @@ export class Attempt {
       return await this.refused((error as Error).message)
     }
     const image = { bytes: packed, rawBytes: bytes.length, seq: ++this.lastImage }
-    await this.patiently(() => host.store.saveImage(run, image))
+    await this.patiently(() => host.store.writes.saveImage(run, image))
     this.checkpoints++
     this.checkpointBytes += packed.length
     this.hasImage = true
@@ -390,17 +391,19 @@ export class Attempt {
     const { store } = this.host
     switch (question.call) {
       case 'journaled':
-        return { value: await this.patiently(() => store.journaled(run, `once:${question.key}`)) }
+        return { value: await this.patiently(() => store.journal.journaled(run, `once:${question.key}`)) }
       case 'journal':
         return {
-          value: await this.patiently(() => store.journal(run, `once:${question.key}`, question.value)),
+          value: await this.patiently(() =>
+            store.journal.journal(run, `once:${question.key}`, question.value),
+          ),
         }
       case 'progress':
-        await store.saveProgress(run, question.value.replaceAll('\\u0000', ''))
+        await store.writes.saveProgress(run, question.value.replaceAll('\\u0000', ''))
         return undefined
       case 'sleep': {
         const key = `sleep:${question.wait}`
-        const ms = await this.patiently(() => store.deadline(run, key, question.ms))
+        const ms = await this.patiently(() => store.journal.deadline(run, key, question.ms))
         return this.pause(ms, { state: 'asleep', kind: 'asleep', delay: ms / 1000 })
       }
       case 'receive':
@@ -412,11 +415,11 @@ export class Attempt {
     const { run } = this
     const { store } = this.host
     const key = `receive:${wait}:${name}`
-    const value = await this.patiently(() => store.receive(run, key, name))
+    const value = await this.patiently(() => store.journal.receive(run, key, name))
     if (value !== null) return { value }
     const isLimited = timeout !== Infinity
     const ms = isLimited
-      ? await this.patiently(() => store.deadline(run, `limit:${wait}`, timeout))
+      ? await this.patiently(() => store.journal.deadline(run, `limit:${wait}`, timeout))
       : Infinity
     if (ms <= 0) return { isLate: true }
     return this.pause(ms, {
@@ -463,9 +466,9 @@ export class Attempt {
     let isRepeated = false
     await this.patiently(async () => {
       // A lost answer: the transaction may have had its effect.
-      if (isRepeated && (await store.hasLeft(this.run))) return
+      if (isRepeated && (await store.writes.hasLeft(this.run))) return
       isRepeated = true
-      await store.leave(this.run, leaving)
+      await store.writes.leave(this.run, leaving)
     })
     this.endedAs = leaving.state
     this.hasImage = leaving.image !== undefined || (this.hasImage && leaving.dropsImage !== true)

@@ -4,7 +4,8 @@ import { CHANNEL, type Database } from '../database/database.ts'
 import { openPostgres } from '../database/node-postgres.ts'
 import { migrate } from '../database/schema.ts'
 import { Engine } from '../engine.ts'
-import { type ClaimedRun, type NewRun, Store } from '../store.ts'
+import type { ClaimedRun, NewRun } from '../store/rows.ts'
+import { Store } from '../store/store.ts'
 import { SessionWatch, workersWithoutSession } from './sessions.ts'
 
 let postgres: Postgres
@@ -41,8 +42,8 @@ function newRun(queue: string): NewRun {
 
 /** Starts a run in a queue of its own, which the worker of this name claims. */
 async function claimed(queue: string, worker: string): Promise<ClaimedRun> {
-  await store.start([newRun(queue)])
-  return (await store.claim(queue, 1, worker)).runs[0]!
+  await store.calls.start([newRun(queue)])
+  return (await store.claims.claim(queue, 1, worker)).runs[0]!
 }
 
 /** A session of a worker of this name: the function ends it. */
@@ -60,7 +61,7 @@ async function session(worker: string): Promise<() => Promise<void>> {
 /** As (C) and (D) of a watch: how many claims of workers without a session end. */
 async function lapse(queue: string): Promise<number> {
   const { workers } = await workersWithoutSession(database, [queue])
-  return await store.lapse(queue, workers)
+  return await store.claims.lapse(queue, workers)
 }
 
 /** The server notices the end of a connection a little later. */
@@ -72,12 +73,14 @@ test('the run of a worker whose session has ended is claimed by another one, and
   const end = await session('w1')
   const run = await claimed('q1', 'w1')
   expect(await lapse('q1')).toBe(0)
-  expect((await store.claim('q1', 1, 'w2')).runs).toEqual([])
+  expect((await store.claims.claim('q1', 1, 'w2')).runs).toEqual([])
   await end()
   await lapsed('q1')
-  const [next] = (await store.claim('q1', 1, 'w2')).runs
+  const [next] = (await store.claims.claim('q1', 1, 'w2')).runs
   expect(next).toMatchObject({ id: 'q1', epoch: 2 })
-  expect([...(await store.finish([{ run, state: 'completed', outcome: null, error: null }]))]).toEqual(['q1'])
+  expect([...(await store.writes.finish([{ run, state: 'completed', outcome: null, error: null }]))]).toEqual(
+    ['q1'],
+  )
 })
 
 test('a session of a worker of another name does not count', async () => {
@@ -93,7 +96,7 @@ test('a worker that has its session again before the second look keeps its runs'
   await first()
   await expect.poll(async () => (await workersWithoutSession(database, ['q3'])).workers).toEqual(['w5'])
   const second = await session('w5')
-  expect(await store.lapse('q3', ['w5'])).toBe(0)
+  expect(await store.claims.lapse('q3', ['w5'])).toBe(0)
   await second()
   await lapsed('q3')
 })
@@ -101,9 +104,9 @@ test('a worker that has its session again before the second look keeps its runs'
 test('a claim that ended so is not ended again', async () => {
   await claimed('q6', 'w8')
   await lapsed('q6')
-  const [next] = (await store.claim('q6', 1, 'w9')).runs
+  const [next] = (await store.claims.claim('q6', 1, 'w9')).runs
   const end = await session('w9')
-  expect(await store.lapse('q6', ['w8', 'w9'])).toBe(0)
+  expect(await store.claims.lapse('q6', ['w8', 'w9'])).toBe(0)
   expect(await store.engine.touch('q6', [next!.job])).toEqual([next!.job.id])
   await end()
 })
@@ -116,7 +119,7 @@ test('a watch ends the claims of a worker that dies, and no others', async () =>
   const watch = new SessionWatch(store, ['q7', 'q8'], error => errors.push(error))
   await end()
   await expect
-    .poll(async () => (await store.claim('q7', 1, 'w12')).runs.map(({ epoch }) => epoch))
+    .poll(async () => (await store.claims.claim('q7', 1, 'w12')).runs.map(({ epoch }) => epoch))
     .toEqual([2])
   await watch.close()
   expect(await store.engine.touch('q8', [kept.job])).toEqual([kept.job.id])

@@ -23,7 +23,7 @@
  */
 import { BOSS_SCHEMA, SCHEMA, SESSION_LOCK, type Sql } from '../database/database.ts'
 import type { Claimed } from '../engine.ts'
-import type { Store } from '../store.ts'
+import type { Store } from '../store/store.ts'
 
 /** Milliseconds between (C) and (D), and between two looks of all workers together. */
 const LOOK_MS = 300
@@ -69,7 +69,7 @@ export class SessionWatch {
   private async lookNow(): Promise<number> {
     const { workers, live } = await workersWithoutSession(this.store.database, this.queues)
     const gone = workers.filter(worker => this.suspects.has(worker))
-    if (gone.length > 0) for (const queue of this.queues) await this.store.lapse(queue, gone)
+    if (gone.length > 0) for (const queue of this.queues) await this.store.claims.lapse(queue, gone)
     this.suspects = new Set(workers)
     return workers.length > gone.length ? 1 : Math.min(SHARE_MAX, Math.max(1, live))
   }

@@ -2,7 +2,8 @@ import type { Kernel } from '../../kernel/boot/kernel.ts'
 import type { Job } from '../engine.ts'
 import { FencedError } from '../errors.ts'
 import type { News } from '../news.ts'
-import type { ClaimedRun, Ending, Store } from '../store.ts'
+import type { ClaimedRun, Ending } from '../store/rows.ts'
+import type { Store } from '../store/store.ts'
 import type { Activity } from './activity.ts'
 import { Attempt, type AttemptHost, type AttemptReport } from './attempt.ts'
 import { Batch } from './batch.ts'
@@ -79,7 +80,7 @@ export class DurableWorker implements AttemptHost {
     const { queues, poll } = this.options
     for (const queue of queues) {
       await this.store.engine.ensureQueue(queue)
-      if (this.store.database.kind === 'embedded') await this.store.lapseAll(queue)
+      if (this.store.database.kind === 'embedded') await this.store.claims.lapseAll(queue)
     }
     this.isStarted = true
     const every = (ms: number, work: () => Promise<unknown>): void => {
@@ -90,11 +91,11 @@ export class DurableWorker implements AttemptHost {
     }
     every(poll, async () => this.look())
     every(REPAIR_MS, async () => {
-      for (const queue of queues) if ((await this.store.repair(queue)) > 0) this.look()
+      for (const queue of queues) if ((await this.store.upkeep.repair(queue)) > 0) this.look()
     })
     if (this.store.database.kind === 'postgres')
       this.sessions = new SessionWatch(this.store, queues, error => this.options.warn(null, error.message))
-    every(PRUNE_MS, () => this.store.prune(this.options.retention))
+    every(PRUNE_MS, () => this.store.upkeep.prune(this.options.retention))
     this.look()
   }
 
@@ -132,7 +133,7 @@ export class DurableWorker implements AttemptHost {
       for (;;) {
         const room = this.options.concurrency - this.attempts.size
         if (room <= 0 || this.isDraining) return
-        const { runs, schedules } = await this.store.claim(queue, room, this.options.name)
+        const { runs, schedules } = await this.store.claims.claim(queue, room, this.options.name)
         for (const job of schedules) await this.options.startScheduled(queue, job)
         for (const run of runs) this.execute(run)
         if (runs.length > 0) this.changeLeases()
@@ -179,7 +180,7 @@ export class DurableWorker implements AttemptHost {
   private async reviewNow(): Promise<void> {
     const attempts = [...this.attempts.values()]
     if (attempts.length === 0) return
-    const { lost, cancelled } = await this.store.review(
+    const { lost, cancelled } = await this.store.writes.review(
       this.options.name,
       attempts.map(({ run }) => run),
     )
@@ -204,12 +205,12 @@ export class DurableWorker implements AttemptHost {
       async () => {
         const wasRepeated = isRepeated
         isRepeated = true
-        const missing = await this.store.finish(endings)
+        const missing = await this.store.writes.finish(endings)
         if (!wasRepeated || missing.size === 0) return missing
         // A lost answer: the first transaction may have had its effect.
         const still = new Set(missing)
         for (const { run } of endings) {
-          if (still.has(run.id) && (await this.store.hasFinished(run).catch(() => false)))
+          if (still.has(run.id) && (await this.store.writes.hasFinished(run).catch(() => false)))
             still.delete(run.id)
         }
         return still
