@@ -243,6 +243,21 @@ describe('a check whose final assertion is that the history is linearizable', ()
     expect(report).toMatch(/thread 0\s+increment\(\) → 1\s+├/)
   })
 
+  test('shows a failing history whole, however many calls it has', () => {
+    const setup = () => {
+      const history = new History()
+      const shared = history.of(new LossyCounter())
+      for (let before = 0; before < 20; before++) shared.increment()
+      return {
+        threads: [() => void shared.increment(), () => void shared.increment()],
+        final: () => linearizable(counter(), history),
+      }
+    }
+    const report = found(setup)
+    expect(report.match(/set-up\s+increment\(\) → \d+/g)).toHaveLength(20)
+    expect(report).toMatch(/The longest order that fits: .*\n.*would give 22/)
+  })
+
   const ringing = (late: boolean) => () => {
     const history = new History()
     const ring = history.of(new Ring(late))

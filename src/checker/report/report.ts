@@ -4,6 +4,7 @@ import { formatSchedule } from '../machine/schedule.ts'
 import type { CheckResult } from '../search/search.ts'
 
 const CELL_MAX = 52
+const FRAMES_MAX = 7
 
 /**
  * A failure as text: its title, then a column for each thread and a line for each step. Racing steps are
@@ -112,17 +113,20 @@ function clip(text: string): string {
   return text.length > CELL_MAX ? `${text.slice(0, CELL_MAX - 1)}…` : text
 }
 
+/** The whole message, which may be a report of many lines, and the frames that are not the checker's own. */
 function stackOf(error: Error): string[] {
   const lines = (error.stack ?? '').split('\n')
-  return lines
+  const frame = lines.findIndex(line => /^ {4}at /.test(line))
+  const message = frame === -1 ? lines : lines.slice(0, frame)
+  const frames = lines
+    .slice(message.length)
     .filter(
-      (line, i) =>
-        i === 0 ||
-        !/\/checker\/((?:async|weak|machine|search|report|run)\/\w+|check)\.|\/cli\/check\.[jt]s|\/commander\/|node:internal|node:vm|evalmachine|\w+\.next \(<anonymous>/.test(
+      line =>
+        !/\/checker\/((?:async|weak|machine|search|spec|report|run)\/\w+|check)\.|\/cli\/check\.[jt]s|\/commander\/|node:internal|node:vm|evalmachine|\w+\.next \(<anonymous>/.test(
           line,
         ),
     )
-    .slice(0, 8)
+  return [...message, ...frames.slice(0, FRAMES_MAX)]
 }
 
 /** A result as plain data, for other programs. */

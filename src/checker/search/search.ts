@@ -421,7 +421,7 @@ export class Search {
     throw this.sharesMore(different)
   }
 
-  /** Whether the schedule of this failure fails again. It does not contain the order of the threads' starts. */
+  /** Whether the schedule of this failure fails again. It lacks the order of the threads' starts. */
   private isRepeated({ kind, schedule }: Failure): boolean {
     const machine = this.extraMachine()
     const follow = new Follow(machine, this.setup, this.options.steps ?? STEPS_MAX, schedule.threads)
