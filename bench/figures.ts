@@ -21,7 +21,7 @@ const shown: readonly (readonly [row: string, say: (row: Row) => string])[] = [
   [
     'server/short-p99',
     row =>
-      `short requests to a server that resizes pictures, p99: ${times(row)} sooner than on piscina, with one line changed`,
+      `short requests to a server that resizes pictures, p99: ${times(row)} sooner on heddle/piscina than on piscina`,
   ],
   [
     'server/long-throughput',

@@ -1,6 +1,6 @@
 /**
- * A server with unmarked libraries (examples/server), driven over loopback: on piscina, with one line changed
- * on heddle/piscina, and with priorities. It measures how long requests delay short ones, and what this costs
+ * A server with unmarked libraries (examples/server), driven over loopback: on piscina, on heddle/piscina
+ * with `compile`, and with priorities. It measures how long requests delay short ones, and what this costs
  * the long ones. The three take turns, each in its own process.
  */
 import { drive, type Figures, type Variant } from '../examples/server/drive.ts'

@@ -6,6 +6,7 @@
  */
 import { Kernel, Mutex } from '../src/index.ts'
 import { ACCOUNTS, bankWords, openAccounts, sumOf, undo } from './bank/transfers.ts'
+import { waiting } from './terminal/waiting.ts'
 
 console.log('6 clerks transfer money between accounts; 2 saboteurs die in the middle of a transfer')
 await using kernel = await Kernel.boot({ cpus: 3 })
@@ -30,8 +31,9 @@ const saboteurs = Array.from({ length: 2 }, (_, n) =>
     .spawn(work.dieInTransfer, [memory, lock, n], { name: `saboteur ${n}` })
     .catch((error: unknown) => (error as Error).name),
 )
-console.log(`the saboteurs ended with: ${(await Promise.all(saboteurs)).join(', ')}`)
-const done = await Promise.all(clerks)
+const ends = await waiting('the saboteurs die', Promise.all(saboteurs))
+console.log(`the saboteurs ended with: ${ends.join(', ')}`)
+const done = await waiting('the clerks transfer', Promise.all(clerks))
 const repaired = done.reduce((total, { repaired: n }) => total + n, 0)
 const transfers = done.reduce((total, { transfers: n }) => total + n, 0)
 // The last saboteur may have died after all clerks had ended. So this thread takes the lock too, and repairs.

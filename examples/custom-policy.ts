@@ -5,6 +5,7 @@
  *     npm run example custom-policy
  */
 import { Kernel } from '../src/index.ts'
+import { waiting } from './terminal/waiting.ts'
 
 console.log('short jobs beside six long ones, on one CPU, from spawn to end on average:')
 await using kernel = await Kernel.boot({ cpus: 1, slice: 10 })
@@ -25,10 +26,10 @@ async function averageOfShortJobs(): Promise<number> {
   return waits.reduce((sum, ms) => sum + ms, 0) / waits.length
 }
 
-const fair = await averageOfShortJobs()
+const fair = await waiting('the fair class', averageOfShortJobs())
 console.log(`  ${fair.toFixed(0)} ms with the fair class`)
 const policy = await kernel.loadPolicy(new URL('./custom-policy/least-attained.ts', import.meta.url))
-const own = await averageOfShortJobs()
+const own = await waiting('the policy', averageOfShortJobs())
 await policy.unload()
 console.log(
   `  ${own.toFixed(0)} ms with the policy "${policy.name}" (examples/custom-policy/least-attained.ts)`,

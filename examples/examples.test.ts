@@ -52,6 +52,15 @@ const expected: Readonly<Record<string, { args?: string[]; lines: RegExp[] }>> =
   'lock-free-queue': {
     lines: [/^✗ the hasty queue|the hasty queue/, /✓ the steady queue/, /^The first queue loses a message/],
   },
+  linearizability: {
+    lines: [
+      /^✗ the hasty stack is linearizable: .*: no order of these calls explains their results/,
+      /^ +bob +pop\(\) → 2 +├/,
+      /The longest order that fits: push\(1\), push\(2\)/,
+      /^✓ the steady stack is linearizable: .*; complete/,
+      /^2 checks: 1 passed, 1 failed$/,
+    ],
+  },
   'parallel-files': {
     args: ['src/arena'],
     lines: [/^\d+ files, \d+ lines, \d+ words on \d+ CPUs$/, /^the longest line/],
@@ -66,7 +75,15 @@ const expected: Readonly<Record<string, { args?: string[]; lines: RegExp[] }>> =
       /^the task goes on, on CPU \d$/,
       /^the process was killed; \d+ bytes are left of it$/,
       /^another process goes on with these bytes$/,
-      /^2169631|^\d+ has the longest sequence: \d+ numbers$/,
+      /^2298025 has the longest sequence: 560 numbers$/,
+    ],
+  },
+  'unmarked-libraries': {
+    lines: [
+      /^Kernel\.boot\(\{ cpus: 2 \}\)$/,
+      /^ {2}the slowest page took \d+ ms; after the last one \d of 6 long tasks were running$/,
+      /^Kernel\.boot\(\{ cpus: 2, compile: /,
+      /^ {2}a client leaves: its task ended \d+ ms later$/,
     ],
   },
   'shared-cache': { lines: [/^16000 look-ups by 8 tasks: 15700 hits, 300 computed, 0 wrong$/] },

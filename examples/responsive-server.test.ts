@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 const example = fileURLToPath(new URL('./responsive-server.ts', import.meta.url))
 
 test('shows the slowest answer for each way to compute, and ends', async () => {
-  const { stdout, stderr } = await promisify(execFile)(process.execPath, [example, '--once'])
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [example])
   expect(stderr).toBe('')
   const rows = [...stdout.matchAll(/^ {2}(.+?) +took +\d+ ms +(\d+) answers, the slowest after +\d+ ms$/gm)]
   expect(rows.map(([, how]) => how)).toEqual(['not at all', 'called plainly', 'schedule.run'])
@@ -15,7 +15,7 @@ test('shows the slowest answer for each way to compute, and ends', async () => {
 })
 
 test('answers other clients while it computes for one, and stops when that client disconnects', async () => {
-  const server = spawn(process.execPath, [example], { env: { ...process.env, PORT: '0' } })
+  const server = spawn(process.execPath, [example, '--serve'], { env: { ...process.env, PORT: '0' } })
   try {
     let said = ''
     server.stdout.setEncoding('utf8')

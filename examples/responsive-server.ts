@@ -3,8 +3,8 @@
  *
  *     npm run example responsive-server
  *
- * It first measures how a computation delays other clients, with a plain call and with a schedule. Then it
- * serves:
+ * It measures how a computation delays other clients, with a plain call and with a schedule. With
+ * `npm run example responsive-server -- --serve` it serves after that:
  *
  *     curl localhost:8080/                      answers immediately
  *     curl localhost:8080/primes?below=5000000  computes for seconds, and delays no other client
@@ -68,16 +68,16 @@ async function slowestWhile(
 }
 
 const BELOW = 5_000_000
-const onlyShow = process.argv.includes('--once')
+const serves = process.argv.includes('--serve')
 
 server.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EADDRINUSE') throw error
   console.error(
-    'responsive-server: the port is taken; choose another: PORT=8081 npm run example responsive-server',
+    'responsive-server: the port is taken; choose another: PORT=8081 npm run example responsive-server -- --serve',
   )
   process.exit(1)
 })
-server.listen(onlyShow ? 0 : Number(process.env.PORT ?? 8080))
+server.listen(serves ? Number(process.env.PORT ?? 8080) : 0)
 await once(server, 'listening')
 console.log(
   `counting the primes below ${BELOW.toLocaleString('en')} while another client asks every 10 ms:\n`,
@@ -94,12 +94,12 @@ for (const [how, compute] of [
   )
 }
 
-if (onlyShow) {
-  schedule.exit()
-  server.close()
-  server.closeAllConnections()
-} else {
+if (serves) {
   const { port } = server.address() as AddressInfo
   const address = `http://localhost:${port}`
   console.log(`\nserving on ${address}/ and ${address}/primes?below=${BELOW}; Ctrl-C ends it`)
+} else {
+  schedule.exit()
+  server.close()
+  server.closeAllConnections()
 }

@@ -1,7 +1,8 @@
 /**
- * The effect of one changed line on a server that resizes pictures and answers short requests: on piscina, on
+ * Coming from piscina: a server that resizes pictures and answers short requests, on piscina, on
  * heddle/piscina, and with priorities. All three run the same code and the same libraries (jpeg-js, marked),
- * which do not use heddle.
+ * which do not use heddle. Two lines differ: the import, and `"heddle": { "compile": "all" }` in
+ * package.json.
  *
  *     npm start [-- pictures]
  */
@@ -38,7 +39,7 @@ for (const [variant, line] of variants) {
   )
 }
 console.log(
-  '\nThe changed line is in examples/server/server.ts. Coming from another pool: docs/coming-from.md',
+  '\nThe import is in examples/server/server.ts; examples/server/package.json says which modules are preempted: "compile": "all". Coming from another pool: docs/coming-from.md',
 )
 
 function ms(value: number): string {

@@ -10,6 +10,7 @@ import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Kernel } from '../src/index.ts'
+import { waiting } from './terminal/waiting.ts'
 
 const LIMIT = 3_000_000
 
@@ -39,7 +40,7 @@ async function compute(image: string): Promise<void> {
   if (existsSync(image)) {
     console.log('another process goes on with these bytes')
     const task = kernel.resume<{ start: number; length: number }>(readFileSync(image))
-    const { start, length } = await task
+    const { start, length } = await waiting('it computes', task)
     console.log(`${start} has the longest sequence: ${length} numbers`)
     return
   }

@@ -151,12 +151,16 @@ redis.unref()
 for (const stream of redis.stdio) stream.destroy()
 `
 
-const pool = `
+const piscina = `
 import { fileURLToPath } from 'node:url'
-const { default: Piscina, workerpool } = await import('./pools.ts')
+const { default: Piscina } = await import('./pools.ts')
 const pool = new Piscina({ filename: fileURLToPath(new URL('./work.js', import.meta.url)), maxThreads: 1 })
 console.log(await pool.run(20))
 await pool.destroy()
+`
+
+const pool = `${piscina}
+const { workerpool } = await import('./pools.ts')
 const workers = workerpool.pool({ maxWorkers: 1 })
 console.log(await workers.exec(n => n + 2, [40]))
 await workers.terminate()
@@ -165,7 +169,15 @@ await workers.terminate()
 export const projects: readonly PageProject[] = [
   {
     page: 'README.md',
-    runs: [{ heddle: ['run', 'main.ts'], prints: /^168\n.*changed my mind/m }],
+    runs: [
+      { heddle: ['run', 'main.ts'], prints: /^168\n.*changed my mind/m },
+      { heddle: ['run', 'pool.ts'], prints: /^21\n$/m },
+    ],
+    harness: {
+      'pool.ts': piscina,
+      'pools.ts': 'SNIPPET\nexport default Piscina\n',
+      'work.js': 'export default n => n + 1\n',
+    },
   },
   {
     page: 'docs/futex.md',
