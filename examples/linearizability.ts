@@ -1,6 +1,6 @@
 /**
- * Checks that a lock-free stack behaves as a stack: every history of calls that run at the same time must have
- * an order in which a plain stack gives the same results.
+ * Checks that a lock-free stack behaves as a stack: every history of calls that run at the same time must
+ * have an order in which a plain stack gives the same results.
  *
  *     npm run example linearizability
  *

@@ -1,7 +1,7 @@
 /**
  * A server that computes with libraries which do not use heddle (decimal.js, marked). The option `compile`
- * names them and makes them preemptible: short requests do not wait behind long ones, and a task ends when its
- * client leaves.
+ * names them and makes them preemptible: short requests do not wait behind long ones, and a task ends when
+ * its client leaves.
  *
  *     npm run example unmarked-libraries
  */

@@ -38,7 +38,7 @@ export class HastyStack implements Stack {
   }
 }
 
-/** Each change of the top has a number, so a node that has left and come back is not taken for the same top. */
+/** Each change of the top has a number, so the top with a node that has come back is another top. */
 export class SteadyStack implements Stack {
   readonly words: Int32Array
 

@@ -1,4 +1,4 @@
-/** Shows on a terminal what a person waits for, and for how long; the line is gone when the promise settles. */
+/** Shows on a terminal what a person waits for, and for how long, until the promise settles. */
 export async function waiting<T>(text: string, promise: PromiseLike<T>): Promise<T> {
   if (!process.stdout.isTTY) return await promise
   const from = performance.now()

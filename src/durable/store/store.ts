@@ -7,7 +7,7 @@ import { Reads } from './reads.ts'
 import { Upkeep } from './upkeep.ts'
 import { Writes } from './writes.ts'
 
-/** The statements and transactions of runs, by who makes them. */
+/** The statements and transactions of runs, by their callers. */
 export class Store {
   readonly database: Database
   readonly engine: Engine
