@@ -1,3 +1,4 @@
+import { ArenaFullError } from '../../src/arena/memory/arena.ts'
 import { listRemove } from '../../src/arena/trees/list.ts'
 import { assert } from '../../src/arena/assert.ts'
 import { acquire, breakLock, lockOwner, release } from '../../src/arena/sync/spinlock.ts'
@@ -19,6 +20,7 @@ import {
   QUEUE_ENDED,
   Futex,
   isMoving,
+  movingBy,
   QUEUE_NONE,
   Waiter,
   QUEUE_WOKEN,
@@ -123,10 +125,42 @@ export function moveAgainstUnmap(move: Move = ourMove): Setup {
   }
 }
 
+/** All slots are taken when the mover begins, and another thread frees one meanwhile. */
+export function moveInFullTable(move: Move = ourMove): Setup {
+  return () => {
+    const futexes = withSleeper(2, undefined, FULL_SLOTS)
+    const { i32, threads } = futexes
+    const { layout, thread } = threads[1].context
+    const taken: number[] = []
+    for (let slot = layout.futexes.tryAllocate(thread); slot !== 0; slot = layout.futexes.tryAllocate(thread))
+      taken.push(slot)
+    return {
+      threads: {
+        mover() {
+          try {
+            return move(threads[0], 0, 1)
+          } catch (full) {
+            if (!(full instanceof ArenaFullError)) throw full
+            return 0
+          }
+        },
+        frees: () => layout.futexes.free(i32, taken[0]),
+      },
+      final({ results }) {
+        assert(queueOf(futexes, 0) === results[0], 'it has moved, or the call failed and it has not')
+        assert(noneIsLocked(futexes), 'no queue stays locked')
+        assert(layout.futexes.count(i32) === FULL_SLOTS - 1, 'the mover keeps no slot')
+      },
+    }
+  }
+}
+
 export type Recover = (context: FutexContext, dead: number) => void
 
 /** As few slots as possible: recovery visits all of them, step by step, beside the survivor. */
 const FEW_SLOTS = 5
+/** One for each waiter of two threads: theirs, and the two residents. */
+const FULL_SLOTS = 4
 
 /** Thread 0 waits at a word without a futex, and may die at any step of creating one. */
 export function killedMaker(recover: Recover = recoverFutexes): Setup {
@@ -241,6 +275,27 @@ export const moveWithoutMoving: Move = (thread, from, to) => {
   const { context } = thread
   const source = lockWord(thread, from)
   const waiter = firstOf(context.i32, source)
+  listRemove(context.i32, source + Futex.waiters, waiter)
+  unlockFutex(context, source)
+  const target = lockWord(thread, to)
+  enqueue(context, target, waiter)
+  unlockFutex(context, target)
+  return 1
+}
+
+/** Unlocks the queue when it finds no slot, and goes on with one that became free meanwhile. */
+export const moveAfterUnlocking: Move = (thread, from, to) => {
+  const { context } = thread
+  const { layout } = context
+  const source = lockWord(thread, from)
+  let spare = layout.futexes.tryAllocate(context.thread)
+  if (spare === 0) {
+    unlockFutex(context, source)
+    spare = layout.futexes.allocate(context.thread)
+  }
+  layout.futexes.free(context.i32, spare)
+  const waiter = firstOf(context.i32, source)
+  Atomics.store(context.i32, waiter + Waiter.queue, movingBy(context.thread.id))
   listRemove(context.i32, source + Futex.waiters, waiter)
   unlockFutex(context, source)
   const target = lockWord(thread, to)

@@ -43,6 +43,20 @@ test('futexes that only wait to be freed make room for the next one', () => {
   expect(waits.waitSync(waits.word(view, 9), 0, { timeout: 0 })).toBe('timed-out')
 })
 
+test('a requeue waits for a slot, too', () => {
+  const { waits, looks, view } = pair()
+  const { layout, i32 } = waits.context
+  const waiting = waits.waitAsync(waits.word(view, 0), 0)
+  looks.context.enter()
+  for (let at = 1; at < SIZES.waiters; at++)
+    expect(waits.waitSync(waits.word(view, at), 0, { timeout: 0 })).toBe('timed-out')
+  expect(layout.futexes.count(i32)).toBe(SIZES.waiters)
+  looks.context.leave()
+  expect(waits.requeue(waits.word(view, 0), waits.word(view, 9), { wake: 0 })).toBe(1)
+  expect(waits.wake(waits.word(view, 9))).toBe(1)
+  return expect(waiting).resolves.toBe('ok')
+})
+
 test('if no futex waits to be freed, the call fails immediately', () => {
   const { waits, view } = pair()
   const { layout, thread } = waits.context

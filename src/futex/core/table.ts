@@ -61,7 +61,7 @@ const QUIESCES_MAX = 1000
  * period, and one descheduled thread in the middle of a call delays all of them. So a caller without locks
  * waits for that.
  */
-function slotFor(context: FutexContext, mayQuiesce: boolean): number {
+export function slotFor(context: FutexContext, mayQuiesce: boolean): number {
   const { thread, layout } = context
   const most = mayQuiesce ? QUIESCES_MAX : 0
   for (let rests = 0; rests < most; rests++) {

@@ -11,7 +11,9 @@ import {
   killedWaker,
   moveAgainstHastyTimeout,
   moveAgainstTimeout,
+  moveAfterUnlocking,
   moveAgainstUnmap,
+  moveInFullTable,
   movesBothWays,
   moveUnderTwoLocks,
   moveWithoutCheckingTheMapping,
@@ -71,6 +73,10 @@ test('a requeue that does not check the mapping under the second lock leaves a w
 })
 
 const MORTAL = { crashes: { max: 1, threads: [0] } }
+
+test('a requeue that goes on after it has unlocked the queue to find a slot releases a lock twice', () => {
+  expect(found(moveInFullTable(moveAfterUnlocking))).toMatch('released a spin lock that it does not hold')
+})
 
 test('a recovery that breaks locks and repairs nothing fails at a half queued waiter', () => {
   expect(found(killedWaiter(recoverWithoutRepair), MORTAL)).toMatch(/on no list|links around|a later wait/)

@@ -7,12 +7,14 @@ import {
   moveAgainstTimeout,
   moveAgainstUnmap,
   moveAgainstWake,
+  moveInFullTable,
   movesBothWays,
   ourMove,
 } from '../../../testing/futex/raceprograms.ts'
 
 check('requeue against a timeout: the sleeper finds its queue', {}, moveAgainstTimeout())
 check('requeue against a wake: woken once or timed out, never lost', {}, moveAgainstWake())
+check('requeue with all slots taken: it moves the waiter, or fails and leaves it', {}, moveInFullTable())
 check('requeue both ways against each other: no deadlock, no waiter lost', {}, movesBothWays(ourMove, false))
 check('requeue both ways against a timeout', {}, movesBothWays())
 /** Three threads, or a recovery beside two, have too many interleavings to explore all. */

@@ -5,7 +5,7 @@ import type { RequeueDecision } from '../core/decision.ts'
 import { enqueue, wakeAll, wakeLater, walkQueue } from '../core/queue.ts'
 import { Bucket, QUEUE_ENDED, Waiter } from '../core/records.ts'
 import type { FutexWord } from '../core/space.ts'
-import { lockFutex, lockOrCreateFutex, unlockFutex } from '../core/table.ts'
+import { lockFutex, lockOrCreateFutex, slotFor, unlockFutex } from '../core/table.ts'
 
 /**
  * Requeue: wakes some waiters of one word and moves others to the queue of another word. It never holds two
@@ -61,27 +61,27 @@ function move(
   const toBucket = shared ? to.sharedBucket : to.privateBucket
   context.enter()
   try {
-    const source = lockFutex(
-      context,
-      fromBucket,
-      fromOwner,
-      from.index,
-      shared ? from.sharedHint : from.privateHint,
-    )
-    // Without waiters there is no lock to compare under, and none is needed: the comparison is the whole
-    // call.
-    const matches = expected === undefined || Atomics.load(from.i32, from.index) === expected
-    if (source === 0) return matches ? 0 : -EAGAIN
-    if (!matches) {
-      unlockFutex(context, source)
-      return -EAGAIN
-    }
     const inPlace = fromOwner === toOwner && from.index === to.index
-    // Reserve the other queue before any waiter leaves this one: after that nothing can fail.
-    const spare = inPlace || moveLimit === 0 ? 0 : context.layout.futexes.tryAllocate(context.thread)
-    if (spare === 0 && !inPlace && moveLimit > 0) {
+    const moves = !inPlace && moveLimit > 0
+    let spare = 0
+    let source = 0
+    for (;;) {
+      const fromHint = shared ? from.sharedHint : from.privateHint
+      source = lockFutex(context, fromBucket, fromOwner, from.index, fromHint)
+      // Without waiters there is no lock to compare under, and none is needed: the comparison is the whole
+      // call.
+      const matches = expected === undefined || Atomics.load(from.i32, from.index) === expected
+      if (source === 0 || !matches) {
+        if (source !== 0) unlockFutex(context, source)
+        if (spare !== 0) context.layout.futexes.free(i32, spare)
+        return matches ? 0 : -EAGAIN
+      }
+      // The slot for the other queue comes before any waiter leaves this one: after that nothing can fail.
+      if (moves && spare === 0) spare = context.layout.futexes.tryAllocate(context.thread)
+      if (!moves || spare !== 0) break
+      // No lock is held while a slot becomes free, so the call begins again with it.
       unlockFutex(context, source)
-      context.layout.futexes.allocate(context.thread) // throws: there is no room
+      spare = slotFor(context, true)
     }
     const decision = context.requeueDecision.begin(wakeLimit, moveLimit, inPlace)
     const { seen, error, moving } = takeFrom(context, source, decision)
