@@ -29,13 +29,13 @@ const common: UserConfig = {
 /**
  * A file for each entry, and chunks that they share (scripts/distfiles.ts). Workers stay reachable by
  * `new URL('./x.js', import.meta.url)`, which is what bundlers look for. Sources name them `./x.ts`, because
- * they run unbuilt too.
+ * they run unbuilt too. No source maps: they would be two thirds of the package, each thread would load
+ * them, and stacks would name files of `src`, which the package does not have.
  */
 const code: UserConfig = {
   ...common,
   entry: entriesOf(entries),
   dts: false,
-  sourcemap: true,
   clean: true,
   inputOptions: { preserveEntrySignatures: 'allow-extension' },
   outputOptions: {
@@ -105,6 +105,8 @@ const types: UserConfig = {
   ...common,
   entry: entriesOf(exported),
   dts: { oxc: true, emitDtsOnly: true },
+  // `Symbol.dispose` needs no setting in the program's tsconfig.
+  banner: { dts: '/// <reference lib="esnext.disposable" />' },
   clean: false,
   outputOptions: { chunkFileNames: 'types/[name].js' },
 }

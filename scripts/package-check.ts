@@ -6,6 +6,7 @@ import { cells } from '../test/matrix/cells.ts'
 import { npm, runCells } from './matrix.ts'
 import { nodes } from './nodes.ts'
 import { lostImports } from './sideeffects.ts'
+import { wrongInPackage } from './tarball.ts'
 import type { command as Command, Step } from './test.ts'
 
 /**
@@ -54,6 +55,14 @@ export function packageSteps(root: string, scratch: string, command: typeof Comm
       name: 'imports for effect are in the package',
       run: async () =>
         lostImports(root, join(consumer, 'node_modules', 'heddle', 'dist')).join('\n') || undefined,
+    },
+    {
+      name: 'files of the package',
+      run: async () => wrongInPackage(join(consumer, 'node_modules', 'heddle')).join('\n') || undefined,
+    },
+    {
+      name: 'types in TypeScript 5 and 7',
+      run: command(bin('node'), [join(root, 'test', 'types', 'main.ts'), consumer]),
     },
     ...nodes(root).map(({ name, path }) => ({
       name: `smoke test on ${name}`,

@@ -1,5 +1,11 @@
-import type { Attributes, Link, MeterProvider, SpanContext, TracerProvider } from '@opentelemetry/api'
 import { checkOptions, type Kinds } from '../coroutine/core/knownoptions.ts'
+import type {
+  Attributes,
+  MeterProvider,
+  SpanContext,
+  SpanLink,
+  TracerProvider,
+} from '../trace/telemetryapi.ts'
 import type { Durable } from './durable.ts'
 import { type RunState, runStates } from './states.ts'
 import type { AttemptReport } from './worker/attempt.ts'
@@ -47,7 +53,7 @@ function spans(provider: TracerProvider): (report: AttemptReport) => void {
   const tracer = provider.getTracer('heddle')
   return report => {
     const from = report.trace === null ? null : spanContextOf(report.trace.traceparent)
-    const links: Link[] = from === null ? [] : [{ context: from }]
+    const links: SpanLink[] = from === null ? [] : [{ context: from }]
     const attributes: Attributes = {
       ...attributesOf(report),
       'heddle.run.id': report.run,

@@ -1,6 +1,7 @@
 import { channel } from 'node:diagnostics_channel'
 import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { metrics, trace } from '@opentelemetry/api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import './attach.ts'
 import { debugLocks } from '../sync/debug/debug.ts'
@@ -386,6 +387,11 @@ describe('OpenTelemetry', () => {
     expect(child.attributes['heddle.task.spawner']).toBe('spanned')
     expect(parent.attributes['heddle.task.switches']).toBeGreaterThanOrEqual(1)
     expect(spans.every(({ ended }) => ended)).toBe(true)
+  })
+
+  it('takes the providers of the API package', () => {
+    const [tracerProvider, meterProvider] = [trace.getTracerProvider(), metrics.getMeterProvider()]
+    expect(() => openTelemetry(kernel, { tracerProvider, meterProvider }).stop()).not.toThrow()
   })
 
   it('gets metrics on request', () => {

@@ -1,10 +1,10 @@
 import { checkOptions, type Kinds } from '../coroutine/core/knownoptions.ts'
-import type { Link, MeterProvider, Span, SpanContext, TracerProvider } from '@opentelemetry/api'
 import { viewOf } from '../kernel/boot/hooks.ts'
 import { OUTCOME_RETURNED } from '../kernel/spawn/job.ts'
 import { outcomeName } from '../kernel/join/taskhandle.ts'
 import { type Metrics, readMetrics } from './metrics.ts'
 import { record, type Recording, type RecordingOptions, recordingOptions } from './recording.ts'
+import type { MeterProvider, Span, SpanContext, SpanLink, Tracer, TracerProvider } from './telemetryapi.ts'
 import type { Arrows, Track, TrackArgs, TrackSink } from './tracks.ts'
 
 /**
@@ -77,7 +77,7 @@ interface OpenTask {
 
 /** Makes a span of each task's track. */
 class SpanSink implements TrackSink {
-  private readonly tracer: ReturnType<TracerProvider['getTracer']>
+  private readonly tracer: Tracer
   private readonly origin: number
   private readonly names = new Map<number, string>()
   private readonly open = new Map<number, OpenTask>()
@@ -110,8 +110,7 @@ class SpanSink implements TrackSink {
     const task = this.open.get(track)
     if (task === undefined) return
     if (name === 'exit') this.finish(track, task, time, Number(args?.code ?? 0))
-    else if (name !== 'spawn')
-      task.span.addEvent(name, args as Record<string, string | number>, this.date(time))
+    else if (name !== 'spawn') task.span.addEvent(name, args, this.date(time))
   }
 
   counter(): void {}
@@ -128,7 +127,7 @@ class SpanSink implements TrackSink {
     const name = this.names.get(track)
     if (name === undefined) return null
     const context = this.contexts.get(String(spawner))
-    const links: Link[] = context === undefined ? [] : [{ context }]
+    const links: SpanLink[] = context === undefined ? [] : [{ context }]
     const span = this.tracer.startSpan(name, { startTime: this.date(time), links, root: true })
     if (spawner !== undefined) span.setAttribute('heddle.task.spawner', spawner)
     const task: OpenTask = { span, name, state: 'new', since: time, spent: {}, switches: 0 }

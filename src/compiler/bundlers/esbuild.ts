@@ -1,7 +1,8 @@
-import type { EsbuildPlugin } from 'unplugin'
-import { type HeddleOptions, heddle } from './unplugin.ts'
+import type { Plugin } from 'esbuild'
+import type { HeddleOptions } from './options.ts'
+import { heddle } from './unplugin.ts'
 
 export type { HeddleOptions }
 
-const plugin: (options?: HeddleOptions) => EsbuildPlugin = heddle.esbuild
+const plugin: (options?: HeddleOptions) => Plugin = heddle.esbuild
 export default plugin

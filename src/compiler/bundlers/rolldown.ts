@@ -1,7 +1,8 @@
-import type { RolldownPlugin } from 'unplugin'
-import { type HeddleOptions, heddle } from './unplugin.ts'
+import type { Plugin } from 'rolldown'
+import type { HeddleOptions } from './options.ts'
+import { heddle } from './unplugin.ts'
 
 export type { HeddleOptions }
 
-const plugin: (options?: HeddleOptions) => RolldownPlugin[] = heddle.rolldown
+const plugin: (options?: HeddleOptions) => Plugin[] = heddle.rolldown
 export default plugin

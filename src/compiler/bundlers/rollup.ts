@@ -1,7 +1,8 @@
-import type { RollupPlugin } from 'unplugin'
-import { type HeddleOptions, heddle } from './unplugin.ts'
+import type { Plugin } from 'rollup'
+import type { HeddleOptions } from './options.ts'
+import { heddle } from './unplugin.ts'
 
 export type { HeddleOptions }
 
-const plugin: (options?: HeddleOptions) => RollupPlugin[] = heddle.rollup
+const plugin: (options?: HeddleOptions) => Plugin[] = heddle.rollup
 export default plugin

@@ -1,5 +1,6 @@
-import type { RspackPluginInstance } from 'unplugin'
-import { type HeddleOptions, heddle } from './unplugin.ts'
+import type { RspackPluginInstance } from '@rspack/core'
+import type { HeddleOptions } from './options.ts'
+import { heddle } from './unplugin.ts'
 
 export type { HeddleOptions }
 

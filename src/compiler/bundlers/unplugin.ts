@@ -13,6 +13,7 @@ import { checkOptions, type Kinds } from '../../coroutine/core/knownoptions.ts'
 import { chunks } from './chunks.ts'
 import { coverage } from './coverage.ts'
 import { companion } from './companion.ts'
+import type { HeddleOptions } from './options.ts'
 import { registry } from './registry.ts'
 import { vitestCache } from './vitestcache.ts'
 import { viteSettings } from './vitesettings.ts'
@@ -22,22 +23,6 @@ import { importedCostsOf } from '../loading/neighbours.ts'
 import { selectionWarning } from '../loading/selectionwarning.ts'
 import { checkPatterns, type CompilePattern, patternText, Selection } from '../loading/selection.ts'
 import { withoutQuery } from '../analysis/parse.ts'
-
-export interface HeddleOptions {
-  /** The module from which compiled code imports its runtime. Default: heddle's own. */
-  runtime?: string
-  /** False disables warnings about code that stays plain. Default: true. */
-  warnings?: boolean
-  /**
-   * Modules to compile although they do not contain 'use task': package names (`'jpeg-js'`, `'@acme/*'`),
-   * regular expressions for `package/path/in/it.js`, paths of files and folders, or `'all'`.
-   */
-  include?: readonly CompilePattern[] | 'all'
-  /** Modules that are never compiled, even if `include` or a directive selects them. */
-  exclude?: readonly CompilePattern[]
-  /** Vite's server and preview send the headers that enable shared memory in a page. Default: true. */
-  isolate?: boolean
-}
 
 /**
  * By name in a build, so that the bundler resolves it to the instance that the program's own

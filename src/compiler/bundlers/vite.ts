@@ -1,7 +1,8 @@
-import type { VitePlugin } from 'unplugin'
-import { type HeddleOptions, heddle } from './unplugin.ts'
+import type { Plugin } from 'vite'
+import type { HeddleOptions } from './options.ts'
+import { heddle } from './unplugin.ts'
 
 export type { HeddleOptions }
 
-const plugin: (options?: HeddleOptions) => VitePlugin[] = heddle.vite
+const plugin: (options?: HeddleOptions) => Plugin[] = heddle.vite
 export default plugin

@@ -1,5 +1,6 @@
-import type { WebpackPluginInstance } from 'unplugin'
-import { type HeddleOptions, heddle } from './unplugin.ts'
+import type { WebpackPluginInstance } from 'webpack'
+import type { HeddleOptions } from './options.ts'
+import { heddle } from './unplugin.ts'
 
 export type { HeddleOptions }
 
