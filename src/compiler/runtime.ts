@@ -28,7 +28,7 @@ export { AsyncLoop } from './runtime/asyncloop.ts'
 export { binder } from './runtime/bind.ts'
 export { Box, declared, early } from './runtime/box.ts'
 export { moduleLoaded, movable, stamp } from './runtime/movable.ts'
-export { born, installing, privateFields } from '../coroutine/core/privatefields.ts'
+export { born, installing, privateFields, staticFields } from '../coroutine/core/privatefields.ts'
 export { cursorOf, iteratorOf, movableCursor, movableKeys } from './runtime/movablecursors.ts'
 export {
   based,
@@ -58,6 +58,7 @@ export {
   spreads,
   tagging,
   taggingBy,
+  template,
   vouch,
 } from './runtime/frames.ts'
 export { listed, unpacked } from './runtime/notiterable.ts'

@@ -10,6 +10,7 @@ import {
 } from './imagekinds.ts'
 import { PLATFORM } from './imageencode.ts'
 import { intrinsicByName, symbolByName } from './intrinsics.ts'
+import { WeakEntry } from './weakentries.ts'
 
 function damaged(what: string): ImageError {
   return new ImageError(`the image is damaged: ${what}; use another copy of it`)
@@ -165,13 +166,11 @@ export class ImageDecoder extends PayloadDecoder {
     this.code = imageCode()
     try {
       const value = this.value()
-      for (let next = 0; next < this.deferred.length; next++) {
-        const { object, kind, carrier } = this.deferred[next]
-        if (kind === null) {
-          this.into = object
-          if (this.value() !== object) throw damaged('content without its object')
-          if (carrier !== undefined) this.privates(object, carrier)
-        } else this.kindContent(object, kind)
+      let next = 0
+      for (;;) {
+        for (; next < this.deferred.length; next++) this.content(this.deferred[next])
+        if (this.at >= table) break
+        if (!(this.value() instanceof WeakEntry)) throw damaged('more than one value')
       }
       if (this.at !== table) throw damaged('its value does not end where its module table begins')
       for (const { object, kind } of this.unsettled) kind.settle!(object)
@@ -185,6 +184,13 @@ export class ImageDecoder extends PayloadDecoder {
     } finally {
       Object.assign(this, { codes, modules, kinds, deferred, unsettled, integrity, code })
     }
+  }
+
+  private content({ object, kind, carrier }: Deferred): void {
+    if (kind !== null) return this.kindContent(object, kind)
+    this.into = object
+    if (this.value() !== object) throw damaged('content without its object')
+    if (carrier !== undefined) this.privates(object, carrier)
   }
 
   protected override value(): unknown {

@@ -12,6 +12,7 @@ import * as kinds from './kinds.ts'
 import { errorNumber } from './errorclass.ts'
 import { PayloadEncoder, type ObjectIds } from './encode.ts'
 import { isProxy } from './proxies.ts'
+import { type HeldWeakly, type WeakEntry, weakEntryOf } from './weakentries.ts'
 import { describe, formatPath, type PathStep, UntravelableError } from './untravelable.ts'
 
 /** Deeper values are deferred: a linked list of any length fits on the stack. */
@@ -21,6 +22,8 @@ const PATH_MAX = 1000
 
 const getOwn = Object.getOwnPropertyDescriptor
 const getPrototype = Object.getPrototypeOf as (value: object) => object | null
+
+const none: readonly HeldWeakly[] = []
 
 /** The module of the objects that the platform holds. */
 export const PLATFORM = 'platform'
@@ -50,6 +53,8 @@ export class ImageEncoder extends PayloadEncoder {
   private modules = new Map<string, { number: number; url: string }>()
   private kindNumbers = new Map<ImageKind, number>()
   private deferred: Deferred[] = []
+  /** What weak collections of modules say about the objects of the image. */
+  private entries: WeakEntry[] = []
   /** Where a step is an object of a registered kind, the number of its part. */
   private indices: number[] = []
   /** How many closures are around the value that is being written. */
@@ -72,7 +77,13 @@ export class ImageEncoder extends PayloadEncoder {
     const patch = writer.at
     writer.word(0)
     this.value(value)
-    for (let next = 0; next < this.deferred.length; next++) this.content(this.deferred[next])
+    let next = 0
+    for (let entry = 0; ; entry++) {
+      for (; next < this.deferred.length; next++) this.content(this.deferred[next])
+      // An entry may contain objects that have entries themselves.
+      if (entry === this.entries.length) break
+      this.value(this.entries[entry])
+    }
     writer.words[patch] = writer.at
     writer.word(this.modules.size)
     for (const [key, { url }] of this.modules) {
@@ -87,6 +98,7 @@ export class ImageEncoder extends PayloadEncoder {
     this.modules = new Map()
     this.kindNumbers = new Map()
     this.deferred = []
+    this.entries = []
   }
 
   override value(value: unknown): void {
@@ -113,6 +125,7 @@ export class ImageEncoder extends PayloadEncoder {
     this.refuseHeld(value)
     const made = this.code?.closureOf(value)
     if (made === undefined) return this.refuseFunction(value)
+    this.weakly(value)
     const { writer } = this
     const own = extraKeys(value)
     writer.tag(format.CLOSURE, made.captured.length * 4 + (made.isMarked ? 2 : 0) + (own.length > 0 ? 1 : 0))
@@ -143,6 +156,14 @@ export class ImageEncoder extends PayloadEncoder {
     const held = this.depth === 0 ? undefined : this.code?.heldBy(value)
     if (held === undefined) return
     throw new UntravelableError(this.path(), `${describe(value)} that ${held.holder} holds`, held.advice)
+  }
+
+  /** Finds the entries of the object in weak collections of modules: they are written at the end. */
+  private weakly(value: object): void {
+    for (const held of this.code?.weaks() ?? none) {
+      const entry = weakEntryOf(held, value)
+      if (entry !== undefined) this.entries.push(entry)
+    }
   }
 
   private named(value: object): boolean {
@@ -199,6 +220,7 @@ export class ImageEncoder extends PayloadEncoder {
     const prototype = getPrototype(value)
     if (imageKindOf(prototype) === undefined) {
       this.refuseHeld(value)
+      this.weakly(value)
       if (prototype !== Object.prototype && prototype !== null && this.withPrivates(value, prototype)) return
     }
     if (this.capturing > 0 || this.depth - this.depthBase > DEPTH_MAX) {

@@ -6,6 +6,8 @@
  * have registered.
  */
 
+import type { HeldWeakly } from './weakentries.ts'
+
 /** The name by which another thread, or another process with the same code, finds what a module holds. */
 export interface CodeName {
   /** The key of the module: the same on every machine. */
@@ -32,6 +34,8 @@ export interface ImageCode {
   nameOf(value: object | symbol): CodeName | undefined
   /** If a module holds the object, and it has no name: what holds it, and the advice. Else undefined. */
   heldBy(value: object | symbol): { readonly holder: string; readonly advice: string } | undefined
+  /** The WeakMaps and WeakSets of the modules around the frames. */
+  weaks(): readonly HeldWeakly[]
   /** The name of the class that has this prototype; a text, if its objects cannot be copied; or undefined. */
   classOf(prototype: object): CodeName | string | undefined
   /** The private fields of an instance, and the class that declares them; or undefined. */
@@ -76,6 +80,8 @@ export function imageCode(): ImageCode | null {
 /** A class of objects that travel only in images: part by part. */
 export interface ImageKind<T extends object = object> {
   readonly name: string
+  /** It is a variable that functions share: one of a module's functions belongs to the module. */
+  readonly isVariable?: boolean
   /** The parts of the object. It must not change the object. */
   parts(object: T): readonly unknown[]
   /** Makes the object before its parts are known: it may contain itself. */

@@ -35,6 +35,7 @@ export function declared<T>(box: object, value: T): T {
 
 registerImageKind<Box>(Box.prototype, {
   name: 'box',
+  isVariable: true,
   parts: ({ v }) => [v],
   create: () => new Box(),
   fill(box, [v]) {
@@ -45,6 +46,7 @@ registerImageKind<Box>(Box.prototype, {
 
 registerImageKind<EarlyBox>(EarlyBox.prototype, {
   name: 'early box',
+  isVariable: true,
   parts: box => (Object.hasOwn(box, 'v') ? [box.name, box.v] : [box.name]),
   create: () => new EarlyBox(''),
   fill(box, parts) {

@@ -105,6 +105,11 @@ export function tagging(ok: unknown, fn: any, text: string): unknown {
   return fn
 }
 
+/** The tag that returns the array of strings of a template. */
+export function template(strings: TemplateStringsArray): TemplateStringsArray {
+  return strings
+}
+
 /** A spread value. A generator that can suspend inside runs to its end first. */
 export function spreads(ok: unknown, iterable: unknown, text: string): unknown {
   return ok && generatorBody(iterable) !== undefined ? run(collect(iterable)) : listed(iterable, text)

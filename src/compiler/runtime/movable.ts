@@ -2,7 +2,8 @@
 import type { Reenter } from '../../coroutine/core/frames.ts'
 import { type MovableFunction, type MovableVariables, registerMovable } from '../../coroutine/core/movable.ts'
 
-export { moduleLoaded, stamp } from '../../coroutine/core/movable.ts'
+export { moduleLoaded } from '../../coroutine/core/movable.ts'
+export { stamp } from '../../coroutine/core/stamps.ts'
 
 /** One function, as the compiler writes it: key, hash, slots, live slots, second form, maker. */
 type Entry = readonly [string, string, string, string, Reenter | 0, ((...captured: any[]) => object) | 0]

@@ -8,12 +8,19 @@
  *   step                           is
  *   -----------------------------  -------------------------------------------------------------------
  *   property, string key of a Map  a name: it survives a change of the module's code
- *   element, entry of a Map, Set   a position: the name then has the hash of the whole module
+ *   element, entry of a Map, Set,  a position: the name then has the hash of the whole module
+ *   captured variable
+ *
+ * A closure that a module made when it was loaded keeps the module's state in the variables that it captures
+ * (stamps.ts), and a class in its private fields (privatefields.ts). So both are read like properties.
  */
 import { type CodeName, imageKindOf } from '../../payload/imagekinds.ts'
 import { intrinsicName, symbolName } from '../../payload/intrinsics.ts'
 import * as kinds from '../../payload/kinds.ts'
 import { isProxy } from '../../payload/proxies.ts'
+import { type HeldWeakly, isWeak } from '../../payload/weakentries.ts'
+import { privateFieldsOf, staticFieldsOf } from './privatefields.ts'
+import { madeBy } from './stamps.ts'
 
 /** The most objects of a module that are named, and the most slots of these that are read. */
 export const OBJECTS_MAX = 50_000
@@ -28,8 +35,21 @@ const ELEMENT = 3
 const ENTRY = 4
 const KEY = 5
 const PROTOTYPE = 6
+/** A variable that a closure captures. */
+const CAPTURED = 7
+/** A private field. */
+const PRIVATE = 8
 
-type Step = typeof PROPERTY | typeof GETTER | typeof SETTER | typeof ELEMENT | typeof ENTRY | typeof KEY | 6
+type Step =
+  | typeof PROPERTY
+  | typeof GETTER
+  | typeof SETTER
+  | typeof ELEMENT
+  | typeof ENTRY
+  | typeof KEY
+  | typeof PROTOTYPE
+  | typeof CAPTURED
+  | typeof PRIVATE
 
 type Visit = (value: unknown, step: Step, key: unknown) => void
 
@@ -88,7 +108,8 @@ export class ModuleValue implements CodeName {
   /** True if the path has the position of an element. */
   get hasPosition(): boolean {
     const { step, name, parent } = this
-    if (step === ELEMENT || step === KEY || (step === ENTRY && typeof name !== 'string')) return true
+    if (step === ELEMENT || step === KEY || step === CAPTURED || (step === ENTRY && typeof name !== 'string'))
+      return true
     return parent !== null && parent.hasPosition
   }
 
@@ -103,6 +124,10 @@ export class ModuleValue implements CodeName {
         return `.keys()[${String(name)}]`
       case PROTOTYPE:
         return '.[[Prototype]]'
+      case CAPTURED:
+        return `.captured[${String(name)}]`
+      case PRIVATE:
+        return `.${String(name)}`
       default: {
         const ending = step === GETTER ? ':get' : step === SETTER ? ':set' : ''
         if (typeof name === 'symbol') return `[${String(name)}]${ending}`
@@ -137,6 +162,8 @@ export class ModuleValues {
   isLarge = false
   /** Its regular expressions that have a position. */
   searches: readonly RegExp[] = []
+  /** Its WeakMaps and WeakSets. */
+  weaks: readonly HeldWeakly[] = []
   private held: ModuleValue[] = []
   private byKey: Map<string, ModuleValue> | null = null
   private initial: Map<string, unknown> = new Map()
@@ -177,6 +204,11 @@ export class ModuleValues {
     this.searches = held
       .map(({ value }) => value)
       .filter((value): value is RegExp => isSearch(value) && names.get(value)?.of === this)
+    this.weaks = held.flatMap(one => {
+      const { value, key } = one
+      const isOwn = typeof value === 'object' && isWeak(value) && names.get(value) === one
+      return isOwn ? [{ collection: value, holder: `${key} of ${this.key}` }] : []
+    })
     this.byKey = null
     return isWhole
 
@@ -294,7 +326,8 @@ function travelsByItself(value: object | symbol): boolean {
   if (typeof value === 'symbol') return symbolName(value) !== undefined
   if (intrinsicName(value) !== undefined) return true
   if (typeof value === 'function' || isProxy?.(value) === true) return false
-  if (imageKindOf(Object.getPrototypeOf(value) as object | null) !== undefined) return true
+  const kind = imageKindOf(Object.getPrototypeOf(value) as object | null)
+  if (kind !== undefined) return kind.isVariable !== true
   switch (kinds.kindOf(value)) {
     case kinds.PUBLISHED:
     case kinds.TRAVELLING:
@@ -325,7 +358,8 @@ function isClosed(value: object, known: ReadonlyMap<object | symbol, unknown>): 
   if (isProxy?.(value) === true) return true
   if (kinds.kindOf(value) !== kinds.PLAIN) return false
   const prototype = Object.getPrototypeOf(value) as object | null
-  if (prototype === null || prototype === Object.prototype) return false
+  if (prototype === null || prototype === Object.prototype || imageKindOf(prototype) !== undefined)
+    return false
   const own = descriptorOf(prototype, 'constructor')?.value as object | undefined
   if (typeof own !== 'function') return false
   return !known.has(own) && !names.has(own) && intrinsicName(own) === undefined
@@ -344,11 +378,17 @@ function eachSlot(value: object, isBrief: boolean, visit: Visit): void {
       if (typeof key === 'symbol' ? isOurs(key) : functionKeys.has(key)) continue
       property(value, key, visit)
     }
+    const made = madeBy(value)
+    if (made !== undefined) for (let at = 1; at < made.length; at++) visit(made[at], CAPTURED, at - 1)
+    const statics = staticFieldsOf(value)
+    statics?.reads.forEach((read, at) => visit(readOf(read), PRIVATE, statics.names[at]))
     if (!isBrief) visit(Object.getPrototypeOf(value), PROTOTYPE, '')
     return
   }
-  if (isProxy?.(value) === true || (isBrief && Object.isFrozen(value))) return
+  if (isProxy?.(value) === true) return
   const kind = kinds.kindOf(value)
+  if (kind === kinds.PLAIN) eachPrivate(value, visit)
+  if (isBrief && Object.isFrozen(value)) return
   switch (kind) {
     case kinds.ARRAY: {
       const list = value as unknown[]
@@ -357,6 +397,7 @@ function eachSlot(value: object, isBrief: boolean, visit: Visit): void {
       // An element may have a getter: then each is a property.
       if (!isPlainList(list)) break
       for (let index = 0; index < length; index++) visit(list[index], ELEMENT, index)
+      for (const key of namedKeys(list)) property(value, key, visit)
       if (!isBrief && prototypeIsOwn(value, kind)) visit(Object.getPrototypeOf(value), PROTOTYPE, '')
       return
     }
@@ -380,7 +421,22 @@ function eachSlot(value: object, isBrief: boolean, visit: Visit): void {
     default:
   }
   for (const key of Reflect.ownKeys(value)) property(value, key, visit)
-  if (!isBrief && prototypeIsOwn(value, kind)) visit(Object.getPrototypeOf(value), PROTOTYPE, '')
+  const isVariable = imageKindOf(Object.getPrototypeOf(value) as object | null) !== undefined
+  if (!isBrief && !isVariable && prototypeIsOwn(value, kind))
+    visit(Object.getPrototypeOf(value), PROTOTYPE, '')
+}
+
+/** The private fields of an instance, by each class of its chain that gives its own. */
+function eachPrivate(value: object, visit: Visit): void {
+  let prototype = Object.getPrototypeOf(value) as object | null
+  for (; prototype !== null && prototype !== Object.prototype; prototype = Object.getPrototypeOf(prototype)) {
+    const own = descriptorOf(prototype, 'constructor')?.value as unknown
+    const fields = typeof own === 'function' ? privateFieldsOf(own) : undefined
+    if (fields === undefined || !fields.has(value)) continue
+    // A field that its constructor has not set yet is missing, and a read of it throws.
+    const values = readOf(() => fields.read(value)) as unknown[] | undefined
+    values?.forEach((one, at) => visit(one, PRIVATE, fields.names[at]))
+  }
 }
 
 function prototypeIsOwn(value: object, kind: number): boolean {
@@ -396,6 +452,12 @@ function property(value: object, key: string | symbol, visit: Visit): void {
     visit(found.get, GETTER, key)
     visit(found.set, SETTER, key)
   }
+}
+
+/** The keys of an array that are no indices, without `length`. The engine lists indices first. */
+function namedKeys(list: unknown[]): (string | symbol)[] {
+  const keys = Reflect.ownKeys(list)
+  return keys.slice(keys.indexOf('length') + 1)
 }
 
 /** True if no property of the array has a getter: the engine copies such a one without calls. */

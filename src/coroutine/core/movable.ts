@@ -14,9 +14,11 @@
 import { unwinds } from './coroutine.ts'
 import { type CodeName, type ImageCode, setImageCode } from '../../payload/imagekinds.ts'
 import { itself } from './coroutine.ts'
+import { type HeldWeakly, isWeak } from '../../payload/weakentries.ts'
 import type { Reenter } from './frames.ts'
 import { install, type PrivateFields, privateFieldsOf } from './privatefields.ts'
 import { LEVELS_MAX, ModuleValues, nameless, names as namesOfValues, OBJECTS_MAX } from './modulevalues.ts'
+import { madeBy } from './stamps.ts'
 
 /** One entry of a movable module. */
 export interface MovableFunction {
@@ -148,34 +150,6 @@ export function isMovableModule(key: string): boolean {
   return modules.has(key)
 }
 
-// Closures: each carries the entry of its maker and its captured values in a private field, which no program
-// can observe.
-
-const Returned = function (fn: object): object {
-  return fn
-} as unknown as new (
-  fn: object,
-) => object
-
-class Stamp extends Returned {
-  #made: readonly unknown[]
-
-  /** `made`: the entry's key under its module, then the captured values. */
-  constructor(fn: object, made: readonly unknown[]) {
-    super(fn)
-    this.#made = made
-  }
-
-  static of(fn: object): readonly unknown[] | undefined {
-    return #made in fn ? fn.#made : undefined
-  }
-}
-
-/** Says how a closure was made: by this maker, with these captured values. Returns the closure. */
-export function stamp<F extends object>(fn: F, made: readonly [maker: object, ...captured: unknown[]]): F {
-  return new Stamp(fn, made) as F
-}
-
 /** The code that an image names is not loaded here, or its body is another one. */
 export class CodeChangedError extends Error {
   override readonly name = 'CodeChangedError'
@@ -243,10 +217,15 @@ let scope: Set<Module> = new Set()
 /** What these modules hold without a name; null: not asked yet. A text: the module that holds too much. */
 let heldNow: Map<object | symbol, CodeName> | string | null = null
 
+/** Their WeakMaps and WeakSets; null: not asked yet. */
+let weakNow: readonly HeldWeakly[] | null = null
+const noWeaks: readonly HeldWeakly[] = []
+
 /** The frames with these second forms will be written. */
 export function enterFrames(reenters: Iterable<Reenter | null>): void {
   scope = new Set()
   heldNow = null
+  weakNow = null
   for (const reenter of reenters) {
     const of = reenter === null ? undefined : names.get(reenter)?.of
     if (of !== undefined) scope.add(of)
@@ -287,6 +266,18 @@ function reachedNow(): Map<object | symbol, CodeName> | string {
   return found
 }
 
+/** Those with a name, and those that a module got later: an entry in one of these is refused with it. */
+function weaksAround(): readonly HeldWeakly[] {
+  const found: HeldWeakly[] = []
+  for (const { weaks } of around(scope)) found.push(...weaks)
+  heldNow ??= reachedNow()
+  if (typeof heldNow === 'string') return found
+  for (const [value, { key, module }] of heldNow)
+    if (typeof value === 'object' && isWeak(value))
+      found.push({ collection: value, holder: `${key} of ${module}` })
+  return found
+}
+
 /**
  * For debug mode: the variables and objects of the modules on a stack that have changed since these were
  * loaded, as `module: path`. Each CPU has its own.
@@ -318,7 +309,7 @@ function find(name: CodeName): MovableFunction {
 function fieldsOf(name: CodeName): { cls: object; fields: PrivateFields } {
   const cls = found.find(name)
   const fields = typeof cls === 'function' ? privateFieldsOf(cls) : undefined
-  if (fields === undefined) throw otherFields(name)
+  if (!fields?.write) throw otherFields(name)
   return { cls: cls as object, fields }
 }
 
@@ -367,6 +358,9 @@ const found: ImageCode = {
       }
     return undefined
   },
+  weaks() {
+    return scope.size === 0 ? noWeaks : (weakNow ??= weaksAround())
+  },
   classOf(prototype) {
     const own = Object.getOwnPropertyDescriptor(prototype, 'constructor')?.value as object | undefined
     if (typeof own !== 'function' || (own as { prototype?: unknown }).prototype !== prototype)
@@ -388,10 +382,10 @@ const found: ImageCode = {
   writePrivates(name, object, names, values) {
     const { fields } = fieldsOf(name)
     if (names.join() !== fields.names.join()) throw otherFields(name)
-    fields.write(object, values)
+    fields.write!(object, values)
   },
   closureOf(fn) {
-    const made = Stamp.of(fn)
+    const made = madeBy(fn)
     if (made === undefined) return undefined
     const entry = makers.get(made[0] as object)
     if (entry === undefined) return undefined
@@ -445,7 +439,7 @@ function privatesIn(prototype: object): Privates {
     const isBase = above === null || above === Object.prototype
     known = isBase ? { carrier: null, refused: null } : privatesIn(above)
     if (typeof own === 'function' && /[^\w$]#[\w$]/.test(Function.prototype.toString.call(own))) {
-      if (isBase && privateFieldsOf(own) !== undefined) known = { carrier: own, refused: null }
+      if (isBase && privateFieldsOf(own)?.write) known = { carrier: own, refused: null }
       else known = { carrier: null, refused: refusalOf(own, isBase) }
     }
     withPrivates.set(prototype, known)

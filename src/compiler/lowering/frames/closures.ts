@@ -337,6 +337,7 @@ export class Closures {
     const getters = bindings.map(({ name }) => `get ${name}(){return ${name}}`)
     if (!isModule && !taken.has('exports') && !taken.has('module'))
       getters.push(`get exports(){return typeof module==='object'?module.exports:void 0}`)
+    getters.push(...this.#lowering.templates.getters)
     if (this.#defaultName !== null) getters.push(`get default(){return ${this.#defaultName}}`)
     const others = new Set(importedNames(program))
     const imports = bindings.map(({ name }) => name).filter(name => others.has(name))

@@ -25,6 +25,7 @@ import { Loops } from './statements/loops.ts'
 import { patternText } from './expressions/patterns.ts'
 import { passesPermission } from './permission.ts'
 import { type Plan, planOf } from './plan.ts'
+import { Templates } from './templates.ts'
 import type { Statements } from './statements/statements.ts'
 import { type CalledParameter, calledParameterOf } from './unmarkedarguments.ts'
 import { StripLowering } from './statements/strips.ts'
@@ -51,11 +52,13 @@ export class FramesLowering extends StripLowering {
   readonly #movable: MovableOptions
   /** The functions that can move, and the closures that they make. */
   readonly closures: Closures = new Closures(this)
+  readonly templates: Templates
 
   constructor(source: string, analysis: Analysis, options: FramesOptions) {
     super(source, analysis, options)
     this.#choose = options.choose
     this.#movable = options.movable
+    this.templates = new Templates(analysis.program, this.names)
     walk(analysis.program, node => {
       if (node.type === 'ForStatement' && node.init !== null) this.#heads.add(node.init)
       else if (node.type === 'ForInStatement' || node.type === 'ForOfStatement') this.#heads.add(node.left)
@@ -109,7 +112,7 @@ export class FramesLowering extends StripLowering {
       () => this.closures.registration(key),
       () => this.closures.ending(key),
     )
-    return rope`${program}${this.closures.outside}`
+    return rope`${program}${this.closures.outside}${this.templates.code}`
   }
 
   override liftedMethod(property: Node, func: Func, cx: Context): Rope | null {
@@ -221,6 +224,10 @@ export class FramesLowering extends StripLowering {
       const name = wordOf(node.key)
       if (name !== '__proto__') this.hint(node.value, name)
     }
+    if (node.type === 'TaggedTemplateExpression' && cx.frame === null && cx.func.kind !== 'module') {
+      const strings = this.stringsOf(node)
+      if (strings !== null) return this.#tagged(node, strings, cx)
+    }
     if (node.type === 'ExportDefaultDeclaration' && this.closures.holdsDefault(node)) {
       const name = this.closures.defaultName
       return rope`const ${name} = ${this.node(node.declaration, cx)}; export { ${name} as default };`
@@ -240,13 +247,30 @@ export class FramesLowering extends StripLowering {
     return super.node(node, cx)
   }
 
-  /** True in a function that unwinds: its `var`s are declared at its beginning. */
+  override stringsOf(node: Node): string | null {
+    return this.templates.arrayOf(node)
+  }
+
+  override tagged(node: Node, cx: Context): Rope | null {
+    const strings = this.stringsOf(node)
+    return super.tagged(node, cx) ?? (strings === null ? null : this.#tagged(node, strings, cx))
+  }
+
+  #tagged(node: Node, strings: string, cx: Context): Rope {
+    const text = this.node(node.tag, cx)
+    const isBoxed = bare(node.tag).type === 'Identifier' && text.text(this.source).includes('.')
+    const tag = isBoxed ? rope`(0, ${text})` : text
+    const values = (node.quasi.expressions as Node[]).map(expression => this.node(expression, cx))
+    return rope`${tag}(${join([strings, ...values], ', ')})`
+  }
+
   /** The iterator that a call makes, whose position can be written. */
   iteratorText(made: MadeIterator, object: Rope, cx: Context, runtime = 'iteratorOf', first = ''): Rope {
     const key: Piece = made.name === null ? this.node(made.key, cx) : JSON.stringify(made.name)
     return rope`${this.names.runtime(runtime)}(${first}${object}, ${key}, ${JSON.stringify(made.text)})`
   }
 
+  /** True in a function that unwinds: its `var`s are declared at its beginning. */
   #movesVariables({ func, attach }: Context): boolean {
     return attach === 'all' && this.isItself(func)
   }

@@ -6,15 +6,29 @@ import type { Func } from '../../analysis/functions.ts'
 import { bare, isClass, type Node } from '../../analysis/syntax.ts'
 import type { FramesLowering } from './frames.ts'
 
-/** The static block with functions that test, read and write the fields. */
+/**
+ * The static block with functions that test, read and write the fields. Instances of a derived class, and of
+ * one in a function, do not move: theirs are only read, and so are static fields.
+ */
 export function privateFieldsText(node: Node, lowering: FramesLowering): string {
-  const names = privateNames(node, lowering)
-  if (names === null) return ''
-  const { fields, brand } = names
-  const read = fields.map(name => `o.${name}`).join(', ')
-  const write = fields.map((name, index) => `o.${name} = v[${index}];`).join(' ')
-  const call = lowering.names.runtime('privateFields')
-  return ` static { ${call}(this, '${fields.join(',')}', o => ${brand} in o, o => [${read}], (o, v) => { ${write} }); }`
+  if (!lowering.analysis.isMovable) return ''
+  const parts: string[] = []
+  const names = privatesIn(node)
+  if (names !== null) {
+    const { fields, brand } = names
+    const read = fields.map(name => `o.${name}`).join(', ')
+    const write = fields.map((name, index) => `o.${name} = v[${index}];`).join(' ')
+    const writer = privateNames(node, lowering) === null ? '' : `, (o, v) => { ${write} }`
+    const call = lowering.names.runtime('privateFields')
+    parts.push(`${call}(this, '${fields.join(',')}', o => ${brand} in o, o => [${read}]${writer});`)
+  }
+  const statics = privateElements(node, true).filter(({ type }) => type === 'PropertyDefinition')
+  if (statics.length > 0) {
+    const fields = statics.map(({ key }) => `#${key.name}`)
+    const reads = fields.map(name => `() => this.${name}`).join(', ')
+    parts.push(`${lowering.names.runtime('staticFields')}(this, '${fields.join(',')}', [${reads}]);`)
+  }
+  return parts.length === 0 ? '' : ` static { ${parts.join(' ')} }`
 }
 
 /** The last field. */
@@ -33,16 +47,33 @@ export function guardText(element: Node, lowering: FramesLowering): string | nul
   return `${lowering.names.runtime('installing')}.on`
 }
 
-/** The private fields of instances, and a name that each instance has. Null: the class gets nothing. */
-function privateNames(node: Node, { analysis }: FramesLowering): { fields: string[]; brand: string } | null {
+interface PrivateNames {
+  readonly fields: readonly string[]
+  /** A name that each instance has. */
+  readonly brand: string
+}
+
+/** The private fields of instances that move. Null: those of the class do not, or it has none. */
+function privateNames(node: Node, { analysis }: FramesLowering): PrivateNames | null {
   if (!analysis.isMovable || node.superClass !== null) return null
+  return isOfModule(node.body.body, analysis.funcOf) ? privatesIn(node) : null
+}
+
+/** The private fields of instances; null: there are none, or one is an `accessor`. */
+function privatesIn(node: Node): PrivateNames | null {
   const elements: Node[] = node.body.body
   if (elements.some(({ type }) => type === 'AccessorProperty' || type === 'TSAbstractAccessorProperty'))
     return null
-  const own = elements.filter(({ key, static: isStatic }) => key?.type === 'PrivateIdentifier' && !isStatic)
-  if (own.length === 0 || !isOfModule(elements, analysis.funcOf)) return null
+  const own = privateElements(node, false)
+  if (own.length === 0) return null
   const fields = own.filter(({ type }) => type === 'PropertyDefinition').map(({ key }) => `#${key.name}`)
   return { fields, brand: `#${own[0]!.key.name}` }
+}
+
+function privateElements(node: Node, isStatic: boolean): Node[] {
+  return (node.body.body as Node[]).filter(
+    element => element.key?.type === 'PrivateIdentifier' && (element.static === true) === isStatic,
+  )
 }
 
 /** Whether the class stands in no function: only then it has a name. */

@@ -408,7 +408,15 @@ export abstract class CallLowering extends Writer {
     frame.give(object)
     const text = JSON.stringify(calleeText(tag))
     const fn = rope`${this.names.runtime('taggingBy')}((${setup}, ${object}${key}), ${object}, ${text})`
-    return this.plainly(rope`${fn}${this.node(node.quasi, cx)}`, node)
+    const strings = this.stringsOf(node)
+    if (strings === null) return this.plainly(rope`${fn}${this.node(node.quasi, cx)}`, node)
+    const values = (node.quasi.expressions as Node[]).map(expression => this.node(expression, cx))
+    return this.plainly(rope`${fn}(${join([strings, ...values], ', ')})`, node)
+  }
+
+  /** The expression for the array of strings of a template that stands elsewhere; null: it stands there. */
+  stringsOf(_node: Node): string | null {
+    return null
   }
 
   tagged(node: Node, cx: Context): Rope | null {
@@ -420,20 +428,30 @@ export abstract class CallLowering extends Writer {
     const fn = frame.take()
     const taken = [fn]
     const setup = rope`${fn} = ${this.node(node.tag, cx)}, `
-    const quasi = new Rope()
-    let reached = node.quasi.start
+    const strings = this.stringsOf(node)
+    const values: string[] = []
     for (const expression of node.quasi.expressions as Node[]) {
       const name = frame.take()
       taken.push(name)
+      values.push(name)
       setup.add(rope`${name} = ${this.#unnamed(expression, cx)}, `)
-      quasi.add({ start: reached, end: expression.start }).add(name)
-      reached = expression.end
     }
-    quasi.add({ start: reached, end: node.quasi.end })
+    const quasi = strings === null ? templateText(node, values) : rope`(${[strings, ...values].join(', ')})`
     frame.give(...taken)
     const text = JSON.stringify(calleeText(tag))
     return rope`(${setup}${this.#isPlain(fn)} ? typeof ${fn} === 'function' ? ${this.plainly(rope`${fn}${quasi}`, node)} : ${this.names.runtime('refuse')}(${text}) : ${this.driven(rope`yield* (0, ${this.ownOf(fn, node)})${quasi}`, node, null)})`
   }
+}
+
+/** The template where it stands, with these values. */
+function templateText(node: Node, values: readonly string[]): Rope {
+  const quasi = new Rope()
+  let reached = node.quasi.start
+  for (const [index, expression] of (node.quasi.expressions as Node[]).entries()) {
+    quasi.add({ start: reached, end: expression.start }).add(values[index]!)
+    reached = expression.end
+  }
+  return quasi.add({ start: reached, end: node.quasi.end })
 }
 
 function textLength(call: Node): number {

@@ -456,6 +456,17 @@ export abstract class Calls extends Expressions {
     return rope`${this.hold(rope`${this.runtime('taggingBy')}(${fn}, ${object}, ${text})`)}`
   }
 
+  /** The template where it stands, with these values. */
+  #quasi(node: Node, values: readonly Rope[]): Rope {
+    const quasi = new Rope()
+    let reached = node.quasi.start
+    for (const [index, expression] of (node.quasi.expressions as Node[]).entries()) {
+      quasi.add({ start: reached, end: expression.start }).add(values[index]!)
+      reached = expression.end
+    }
+    return quasi.add({ start: reached, end: node.quasi.end })
+  }
+
   tagged(node: Node): Rope {
     const { lowering, ok } = this
     const call = lowering.callOf(node)
@@ -469,18 +480,12 @@ export abstract class Calls extends Expressions {
       : this.values([node.tag, ...expressions])
     const kept = canStop ? rope`${this.hold(fn!)}` : fn!
     const values = canStop ? this.#heldValues(expressions, plain) : plain
-    const quasi = new Rope()
-    let reached = node.quasi.start
-    for (const [index, expression] of expressions.entries()) {
-      quasi.add({ start: reached, end: expression.start }).add(values[index]!)
-      reached = expression.end
-    }
-    quasi.add({ start: reached, end: node.quasi.end })
-    if (!canStop) return rope`${kept}${quasi}`
+    const strings = lowering.stringsOf(node)
+    const quasi = strings === null ? this.#quasi(node, values) : rope`(${join([strings, ...values], ', ')})`
+    if (!canStop) return rope`${tag.type === 'Identifier' ? this.#callable(kept) : kept}${quasi}`
     const found = this.take()
     const text = JSON.stringify(calleeText(tag))
     const made = this.runtime('tagging')
-    // The template appears once in the text, so that every call gets the same array of strings.
     return this.#result(
       node,
       held,
