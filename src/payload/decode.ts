@@ -166,6 +166,11 @@ export class PayloadDecoder {
     return count
   }
 
+  /** A value that was made here. An image can name others, which it must not change. */
+  protected own<T>(value: T): T {
+    return value
+  }
+
   protected remember<T>(value: T): T {
     this.objects.push(value)
     return value
@@ -256,7 +261,7 @@ export class PayloadDecoder {
         return array
       }
       case format.ARRAY_NAMED: {
-        const array = this.value() as unknown[]
+        const array = this.own(this.value()) as unknown[]
         this.count(argument)
         for (let property = 0; property < argument; property++) {
           const key = this.value() as string

@@ -41,6 +41,8 @@ export class ImageDecoder extends PayloadDecoder {
   private deferred: Deferred[] = []
   private unsettled: { readonly object: object; readonly kind: ImageKind }[] = []
   private integrity: { readonly object: object; readonly level: number }[] = []
+  /** Objects of modules and of the platform, which an image names and never changes. */
+  private foreign = new Set<unknown>()
   private readonly isPortable: boolean
 
   /** `isPortable`: the image may come from another process, so it cannot name objects of this one. */
@@ -101,6 +103,7 @@ export class ImageDecoder extends PayloadDecoder {
         const number = this.reserve()
         const found = this.found(this.name())
         if (typeof found === 'symbol') throw damaged('a symbol in place of an object')
+        this.foreign.add(found)
         return (this.objects[number] = found)
       }
       case format.CLOSURE:
@@ -142,7 +145,7 @@ export class ImageDecoder extends PayloadDecoder {
       }
       case format.REGEXP_AT: {
         const lastIndex = this.double()
-        const made = this.value()
+        const made = this.own(this.value())
         if (!(made instanceof RegExp)) throw damaged('a position without its regular expression')
         made.lastIndex = lastIndex
         return made
@@ -154,7 +157,7 @@ export class ImageDecoder extends PayloadDecoder {
 
   private image(): unknown {
     // The state of an image around this one: an object of a registered class may contain one.
-    const { codes, modules, kinds, deferred, unsettled, integrity, code } = this
+    const { codes, modules, kinds, deferred, unsettled, integrity, code, foreign } = this
     const table = this.pointer + this.next()
     this.modules = this.moduleTable(table)
     const end = this.tableEnd
@@ -163,6 +166,7 @@ export class ImageDecoder extends PayloadDecoder {
     this.deferred = []
     this.unsettled = []
     this.integrity = []
+    this.foreign = new Set()
     this.code = imageCode()
     try {
       const value = this.value()
@@ -182,7 +186,7 @@ export class ImageDecoder extends PayloadDecoder {
       this.at = end
       return value
     } finally {
-      Object.assign(this, { codes, modules, kinds, deferred, unsettled, integrity, code })
+      Object.assign(this, { codes, modules, kinds, deferred, unsettled, integrity, code, foreign })
     }
   }
 
@@ -225,6 +229,11 @@ export class ImageDecoder extends PayloadDecoder {
   protected override travelling(): object {
     if (this.isPortable) throw damaged('it names an object of a kernel')
     return super.travelling()
+  }
+
+  protected override own<T>(value: T): T {
+    if (this.foreign.has(value)) throw damaged('it changes an object that is not its own')
+    return value
   }
 
   private nameText(): string {
@@ -327,7 +336,7 @@ export class ImageDecoder extends PayloadDecoder {
 
   private extra(flags: number): unknown {
     const prototype = (flags & format.EXTRA_PROTOTYPE) === 0 ? null : this.prototypeOf(this.name())
-    const object = this.value()
+    const object = this.own(this.value())
     if (typeof object !== 'object' || object === null) throw damaged('a wrapper without its object')
     if (prototype !== null) Object.setPrototypeOf(object, prototype)
     if ((flags & format.EXTRA_PROPERTIES) !== 0) {

@@ -62,6 +62,10 @@ class CompiledFunction implements MovableFunction {
     return this.#slots.split(',')
   }
 
+  get places(): number {
+    return this.#live.split(';').length - 1
+  }
+
   readonly isLive = (place: number, index: number): boolean => {
     this.#bits ??= this.#live.split(';').map(bits => BigInt(`0x${bits}`))
     const bits = this.#bits[place]

@@ -162,7 +162,8 @@ class MapPosition extends Position {
 
   moveTo(index: number): void {
     this.#iterator = mapEntries.call(this.source)
-    for (let at = 0; at < index; at++) mapNext.call(this.#iterator)
+    const end = Math.min(index, mapSize.call(this.source) as number)
+    for (let at = 0; at < end; at++) mapNext.call(this.#iterator)
   }
 }
 
@@ -196,7 +197,8 @@ class SetPosition extends Position {
 
   moveTo(index: number): void {
     this.#iterator = setValues.call(this.source)
-    for (let at = 0; at < index; at++) setNext.call(this.#iterator)
+    const end = Math.min(index, setSize.call(this.source) as number)
+    for (let at = 0; at < end; at++) setNext.call(this.#iterator)
   }
 }
 

@@ -30,6 +30,8 @@ export interface MovableFunction {
   readonly reenter?: Reenter | null
   /** The names of the saved values, in their order. Only for messages. */
   readonly slots?: readonly string[]
+  /** The number of its places, which count from 1. Missing: any is possible. */
+  readonly places?: number
   /** By place: whether the value at an index is still used. Others are not sent. Missing: all are. */
   readonly isLive?: ((place: number, index: number) => boolean) | null
   /** The function or class itself, if the module holds it. Called when it is first needed. */

@@ -40,6 +40,13 @@ export class PackedFrames {
 
 const PARTS_BEFORE = 3
 
+function isPlace(place: unknown, places: number | undefined): boolean {
+  return (
+    Number.isInteger(place) &&
+    (places === undefined || ((place as number) >= 1 && (place as number) <= places))
+  )
+}
+
 registerImageKind<PackedFrame>(PackedFrame.prototype, {
   name: 'frame',
   parts: ({ reenter, place, self, values }) => [reenter, place, self, ...values],
@@ -48,10 +55,11 @@ registerImageKind<PackedFrame>(PackedFrame.prototype, {
     const [reenter, place, self] = parts
     if (typeof reenter !== 'function' || movableOf(reenter as Reenter) === undefined)
       throw new ImageError('the image is damaged: a frame without its function; use another copy of it')
-    if (typeof place !== 'number')
+    // A second form that knows no such place would look for it for ever.
+    if (!isPlace(place, movableOf(reenter as Reenter)?.places))
       throw new ImageError('the image is damaged: a frame without its place; use another copy of it')
     frame.reenter = reenter as Reenter
-    frame.place = place
+    frame.place = place as number
     frame.self = self
     frame.values = parts.slice(PARTS_BEFORE)
   },
