@@ -176,6 +176,39 @@ export function wakeupAfterPick(wake: Wake = wakeupTask): Setup {
   }
 }
 
+/** What a CPU does between the sleep of its task and the task that it runs next. */
+export type BetweenTasks = (s: Scheduler, why: number, callback: () => void) => void
+
+/** The switch first, then the turn of the event loop, as in cpuLoop. */
+export const switchThenTurn: BetweenTasks = (s, why, callback) => {
+  schedule(s, why)
+  callback()
+}
+
+export const turnThenSwitch: BetweenTasks = (s, why, callback) => {
+  callback()
+  schedule(s, why)
+}
+
+/** The tasks of two CPUs go to sleep, and each CPU's event loop has a callback that wakes the other task. */
+export function turnsAgainstEachOther(between: BetweenTasks = switchThenTurn): Setup {
+  return () => {
+    const kernel = new Kernel(2, 2)
+    const [s0, s1] = kernel.cpus
+    const first = kernel.running([0])
+    const second = kernel.asleep([1])
+    wakeupTask(kernel.others[0], second)
+    schedule(s1, SWITCH_PREEMPTED)
+    const run = (s: Scheduler, own: number, other: number): void => {
+      if (beginSleep(s, own, INTERRUPTIBLE)) between(s, SWITCH_SLEEPS, () => wakeupTask(s, other))
+    }
+    return {
+      threads: { 'CPU 0': () => run(s0, first, second), 'CPU 1': () => run(s1, second, first) },
+      final: () => kernel.check(),
+    }
+  }
+}
+
 /**
  * The task runs, is preempted by an equal task that yields immediately, runs again, and sleeps; a waker runs
  * at any time.

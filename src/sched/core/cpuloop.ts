@@ -15,7 +15,14 @@ import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
 import { MOVES, sendAway } from '../balance/move.ts'
 import { pullTask, pushTask, stealTask } from '../balance/steal.ts'
-import { SWITCH_EXITS, SWITCH_PREEMPTED, schedule, SWITCH_YIELDS, yieldToEqual } from './switch.ts'
+import {
+  SWITCH_EXITS,
+  SWITCH_PREEMPTED,
+  SWITCH_SLEEPS,
+  schedule,
+  SWITCH_YIELDS,
+  yieldToEqual,
+} from './switch.ts'
 import { expireTimers } from './timer.ts'
 import { TurnClock } from './turnclock.ts'
 import { TURN_ESTIMATED, TURN_MEASURED } from './turnlength.ts'
@@ -25,6 +32,18 @@ import { TURN_ESTIMATED, TURN_MEASURED } from './turnlength.ts'
  * how a task runs: `resume` runs it, and returns why it stopped (SWITCH_PREEMPTED, SWITCH_SLEEPS,
  * SWITCH_YIELDS or SWITCH_EXITS, see switch.ts; CONTINUES or AWAITS below; MOVES, see move.ts). On
  * SWITCH_EXITS the task is a ZOMBIE already (exit.ts).
+ *
+ * Between the sleep of a task and the end of its switch the loop wakes no task, and runs nothing that may:
+ * callbacks of the event loop, the end of a rescue, the packing of tasks. A waker waits for a switch, and
+ * two CPUs could wait for each other:
+ *
+ *   CPU 0: task 0 sleeps, not yet switched     CPU 1: task 1 sleeps, not yet switched
+ *   --------------------------------------     --------------------------------------
+ *   a callback wakes task 1: waits until       a callback wakes task 0: waits until
+ *   CPU 1 has switched                         CPU 0 has switched
+ *
+ * So an interrupt that comes with a sleep only expires timers, which make no such cycle (timer.ts); the
+ * switch follows, and then the rest.
  */
 export type Resume = (task: number) => number
 
@@ -61,6 +80,7 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
   let online = true
   let why = SWITCH_PREEMPTED
   let turns = LOOK_UP_EVERY
+  let postponed = false
   const { arrivals, ext } = s
   const generation = ext.record + ExtRecord.generation
   ext.fetch ??= policyImporter(cpu)
@@ -74,7 +94,7 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
   for (;;) {
     // A plain read: a stale 0 means that the next turn sees it. The tick and a preempting thread store it
     // atomically.
-    if (i32[needResched] !== 0 || current === idle || --turns === 0) {
+    if (i32[needResched] !== 0 || current === idle || --turns === 0 || postponed) {
       turns = LOOK_UP_EVERY
       interrupt(cpu, s)
       if (online && why !== SWITCH_EXITS && cpu.stopRequested) {
@@ -87,14 +107,18 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
       // This CPU holds no RCU reference here. Without this, a task that is alone on its CPU would delay all
       // callbacks for as long as it runs.
       rcu.quiescent(thread)
-      if (s.finishRescue !== null) finishRescue(s)
-      if (i32[queue + RunQueue.moveAsked] !== 0 || s.clock >= s.moveAt) packAsked(s)
-      runCallbacks(s)
-      if (cpu.mailPending || (s.clock >= s.turnAt && current !== idle)) {
-        yield TURN
-        if (s.turnAt !== Infinity) s.turnAt = s.readClock() + s.slice
+      // A task that sleeps leaves its CPU first: see Resume.
+      postponed = why === SWITCH_SLEEPS
+      if (!postponed) {
+        if (s.finishRescue !== null) finishRescue(s)
+        if (i32[queue + RunQueue.moveAsked] !== 0 || s.clock >= s.moveAt) packAsked(s)
+        runCallbacks(s)
+        if (cpu.mailPending || (s.clock >= s.turnAt && current !== idle)) {
+          yield TURN
+          if (s.turnAt !== Infinity) s.turnAt = s.readClock() + s.slice
+        }
+        if (i32[generation] !== ext.generation) lookForPolicy(s)
       }
-      if (i32[generation] !== ext.generation) lookForPolicy(s)
     } else if (!turnClock.asked) {
       turnClock.atSwitch(why, i32[current + Entity.priority])
     }
@@ -107,6 +131,7 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
     if (why === SWITCH_EXITS) reapTask(s, i32[prev + Entity.task])
     if (balances && why === SWITCH_PREEMPTED && prev !== current) outranked(s, prev, current)
     why = SWITCH_PREEMPTED
+    if (postponed) continue
     if (balances && online && s.othersOffer() && pull(s, current, idle)) continue
     if (balances && online && i32[current + Entity.priority] >> 2 > FAIR_MAJOR_PRIORITY && takeOthers(s))
       continue

@@ -18,6 +18,7 @@ import {
   selfWakeup,
   stopAgainstSwitch,
   stopAgainstWakeup,
+  turnsAgainstEachOther,
   twoBatches,
   wakeupAcrossTurns,
   wakeupAfterPick,
@@ -32,6 +33,7 @@ check('two batches of wakeups', twoBatches())
 check('wakeup during the switch', wakeupDuringSwitch())
 check('wakeup after the pick', wakeupAfterPick())
 check('wakeup across turns', wakeupAcrossTurns())
+check('turns of two event loops against each other', turnsAgainstEachOther())
 check('a rotation of fair tasks against a wakeup', rotationAgainstWakeup())
 check('a checkpoint that is due against a wakeup', checkpointAgainstWakeup())
 check('self-wakeup', selfWakeup(interruptThenYield))

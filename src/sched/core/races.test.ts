@@ -33,6 +33,8 @@ import {
   sleepThenUnlock,
   stopAgainstSwitch,
   stopAgainstWakeup,
+  turnsAgainstEachOther,
+  turnThenSwitch,
   twoBatches,
   wakeupAcrossTurns,
   wakeupAfterPick,
@@ -132,6 +134,14 @@ describe('double wakeup', () => {
     }
     expect(found(doubleWakeup(wake))).toMatch(/double insert|not exactly one waker/)
     expect(foundAtAStep(doubleWakeup(wake))).toMatch('an invariant does not hold')
+  })
+})
+
+describe('callbacks of two event loops', () => {
+  test('pass after the switch', () => passes(turnsAgainstEachOther()))
+
+  test('before the switch, each waits for the other CPU', () => {
+    expect(found(turnsAgainstEachOther(turnThenSwitch))).toMatch(/deadlock|blocked/i)
   })
 })
 

@@ -26,6 +26,12 @@ import { isCurrent, schedulerWakeup, wakeSelf } from './wakeup.ts'
  * because a wakeup takes the pi lock. If it is in a later sleep, it has passed (B), and (D) sees that. With
  * (D) first, the task could be awake and before (B) at (D), and asleep again when the wakeup reads its state.
  *
+ * A CPU expires timers also while its own task sleeps and has not switched yet (cpuloop.ts), and waits here
+ * for pi locks. A waker may hold such a lock while it waits for the switch of its task on another CPU, which
+ * may expire timers too. No cycle of such waits is possible. A task that is on another CPU has armed its
+ * present timer there, so its old one was taken off here, (A), before (B), and (B) is before its present
+ * sleep. And (A) is after the sleep of this CPU's task. So each sleep of a cycle would be before itself.
+ *
  * `timerArmed` and `timerCpu` say which queue a timer is on; the lock of the CPU in `timerCpu` guards both,
  * and the node. A thread that holds another timer lock reads them in the order that makes them exact, and
  * writes to no node that is not on its own queue:

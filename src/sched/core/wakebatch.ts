@@ -49,13 +49,13 @@ export function wakeupAll(s: Scheduler, tasks: readonly number[], count: number 
     if (kept === 0) acquire(thread, se + Entity.piLock)
     else if (!tryAcquire(thread, se + Entity.piLock)) {
       // (A) (B)
-      kept = letGo(s, kept)
+      kept = unlockKept(s, kept)
       acquire(thread, se + Entity.piLock)
     }
     kept = wakeKeeping(s, task, se, kept)
     release(thread, se + Entity.piLock)
   }
-  letGo(s, kept)
+  unlockKept(s, kept)
   s.sendKicks()
 }
 
@@ -65,7 +65,7 @@ function wakeKeeping(s: Scheduler, task: number, se: number, keeps: number): num
   let kept = keeps
   if (i32[se + Entity.priority] >> 2 === EXT_MAJOR_PRIORITY) {
     // A policy chooses the CPU, and may take locks.
-    kept = letGo(s, kept)
+    kept = unlockKept(s, kept)
     schedulerWakeup(s, task, WAKE_ANY, SLEEP_WOKEN)
     return kept
   }
@@ -75,7 +75,7 @@ function wakeKeeping(s: Scheduler, task: number, se: number, keeps: number): num
   i32[task + TaskRecord.wakeReason] = SLEEP_WOKEN
   assert(Atomics.load(i32, se + Entity.onRq) === 0, 'a task that sleeps is on no queue')
   if (Atomics.load(i32, se + Entity.onCpu) !== 0) {
-    kept = letGo(s, kept) // (D)
+    kept = unlockKept(s, kept) // (D)
     waitOffCpu(s, se)
   }
   i32[se + Entity.woken]++
@@ -85,7 +85,7 @@ function wakeKeeping(s: Scheduler, task: number, se: number, keeps: number): num
   i32[se + Entity.policy] |= POLICY_WOKEN
   const queue = s.queueOf(selectTaskRq(s, se))
   if (queue !== kept) {
-    letGo(s, kept)
+    unlockKept(s, kept)
     acquire(thread, queue + RunQueue.lock)
     kept = queue
   }
@@ -93,13 +93,13 @@ function wakeKeeping(s: Scheduler, task: number, se: number, keeps: number): num
     enqueueLocked(s, queue, se)
     return kept
   }
-  kept = letGo(s, kept)
+  kept = unlockKept(s, kept)
   enqueueSelected(s, se)
   return kept
 }
 
 /** Unlocks the run queue, after one check for preemption for all tasks that were put there. Returns 0. */
-function letGo(s: Scheduler, queue: number): number {
+function unlockKept(s: Scheduler, queue: number): number {
   if (queue === 0) return 0
   const { i32 } = s
   const level = bestReady(i32, queue + RunQueue.readyMask)
