@@ -1,4 +1,5 @@
 import { pause } from '../arena/sync/pause.ts'
+import { restOf } from '../futex/core/deadline.ts'
 import { EBUSY, EOWNERDEAD, EPERM } from '../futex/core/errno.ts'
 import type { LockOwner } from '../futex/core/owner.ts'
 import { PLAIN, WordMutex } from '../futex/robust/mutex.ts'
@@ -164,7 +165,7 @@ export class HandoffMutex implements OwnedLock {
       const contended = yield* contendTask(handoff, tag, parking, attempt, begun, now, signal, giveWay)
       if (contended === LOCKED) return this.handedOff(owner, attempt.result, begun)
       if (contended === FOLLOWS) return LEAVES
-      const left = Math.max(0, timeoutMs - (now - begun))
+      const left = restOf(timeoutMs, now - begun)
       const result = yield* this.inner.lockTask(parking, left, signal, long, parking.mayFollow)
       if (result !== -EBUSY) return this.fellBack(owner, result, begun)
     }

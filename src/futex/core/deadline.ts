@@ -18,6 +18,16 @@ export function wallLimit(ms: number): number {
   return ms === Infinity ? Infinity : WALL + Math.max(0, ms)
 }
 
+/** The limit of a wait that ends after so many milliseconds. From WALL on, that is never. */
+export function timeoutLimit(ms: number): number {
+  return ms >= WALL ? Infinity : ms
+}
+
+/** The limit of the rest of a wait, after `elapsed` milliseconds of it. */
+export function restOf(limit: number, elapsed: number): number {
+  return limit >= WALL ? limit : Math.max(0, limit - elapsed)
+}
+
 /** Converts a limit to a deadline. */
 export function deadlineOf(now: () => number, limit: number): number {
   if (limit >= WALL) return limit

@@ -20,7 +20,7 @@ import {
 } from '../operations/call.ts'
 import { recordFutex } from './events.ts'
 import { FutexContext, type WakeTask } from './context.ts'
-import { deadlineOf } from './deadline.ts'
+import { deadlineOf, timeoutLimit } from './deadline.ts'
 import { EAGAIN, EINTR, EINVAL, ETIMEDOUT, FutexError } from './errno.ts'
 import { exitOwner } from '../recovery/exit.ts'
 import type { FutexLayout } from './layout.ts'
@@ -381,7 +381,7 @@ export class Futexes {
     if (Number.isNaN(timeout))
       throw new FutexError(EINVAL, 'futex', 'timeout: NaN is not a time; give a number of milliseconds')
     if (bitset === 0) throw new FutexError(EINVAL, 'futex', 'bitset: 0 matches no wake; set at least one bit')
-    const deadline = deadlineOf(this.context.now, timeout)
+    const deadline = deadlineOf(this.context.now, timeoutLimit(timeout))
     return prepareWordWait(this.context, caller, word, shared, expected, deadline, bitset)
   }
 

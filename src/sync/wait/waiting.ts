@@ -6,7 +6,13 @@ import { blocks, closeFaces, finishedFace, openFaces } from '../../coroutine/cor
 import { resumable } from '../../coroutine/core/generators.ts'
 import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
-import { deadlineOf as deadlineOfLimit, sleepMs, timeLeft, wallLimit } from '../../futex/core/deadline.ts'
+import {
+  deadlineOf as deadlineOfLimit,
+  sleepMs,
+  timeLeft,
+  timeoutLimit,
+  wallLimit,
+} from '../../futex/core/deadline.ts'
 import { EINTR, ETIMEDOUT } from '../../futex/core/errno.ts'
 import { Waiter, QUEUE_WOKEN } from '../../futex/core/records.ts'
 import {
@@ -168,7 +174,9 @@ export function timedOut(what: string, options: WaitOptions | undefined): Error 
 /** How long a wait may last, as a limit of futex/core/deadline.ts. */
 export function limitOf(options: WaitOptions | undefined): number {
   if (options === undefined) return Infinity
-  return options.until === undefined ? (options.timeout ?? Infinity) : wallLimit(Number(options.until))
+  return options.until === undefined
+    ? timeoutLimit(options.timeout ?? Infinity)
+    : wallLimit(Number(options.until))
 }
 
 function deadlineOf({ now }: FutexContext, options: WaitOptions | undefined): number {
