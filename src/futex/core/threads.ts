@@ -19,6 +19,8 @@ export function claimThreadId(i32: Int32Array, layout: FutexLayout): number {
 /** The thread makes no more calls, and nothing of it is left in the kernel. */
 export function releaseThreadId(i32: Int32Array, layout: FutexLayout, id: number): void {
   if (Atomics.compareExchange(i32, layout.threadIds + id, 1, 0) !== 1) {
-    throw new RangeError(`releaseThreadId(${id}): nobody has this id`)
+    throw new RangeError(
+      `releaseThreadId(${id}): no thread has this id; release each id from claimThreadId once`,
+    )
   }
 }

@@ -1,5 +1,5 @@
 import type { FutexContext } from '../core/context.ts'
-import { deadlineOf, wallLimit } from '../core/deadline.ts'
+import { deadlineOf, timeoutLimit, wallLimit } from '../core/deadline.ts'
 import { EAGAIN, EFAULT, EINTR, EINVAL, ENOSYS, EPERM } from '../core/errno.ts'
 import { idleOwner, lockPi, type LockWait, unlockPi } from '../pi/pi.ts'
 import { hadMoved, requeuePi, waitRequeuePi } from '../pi/pirequeue.ts'
@@ -142,7 +142,7 @@ export function findWord(context: FutexContext, space: AddressSpace, uaddr: Uadd
   if (mapped === undefined) return -EFAULT
   const index = offset / 4
   if (index < 0 || index >= mapped.i32.length) return -EFAULT
-  if (view !== undefined && (uaddr as { index: number }).index >= view.length) return -EFAULT
+  if ('view' in uaddr && (uaddr.index < 0 || uaddr.index >= uaddr.view.length)) return -EFAULT
   return mapped.word(context, index)
 }
 
@@ -157,8 +157,8 @@ function deadlineOfCall(
   const { sec, nsec } = timeout
   if (!(sec >= 0) || !(nsec >= 0) || nsec > 999_999_999) return -EINVAL
   const ms = sec * 1e3 + nsec / 1e6
-  if (relative) return deadlineOf(context.now, ms)
-  return realtime ? wallLimit(ms) : ms
+  if (relative) return deadlineOf(context.now, timeoutLimit(ms))
+  return realtime ? wallLimit(ms) : timeoutLimit(ms)
 }
 
 /**
@@ -181,10 +181,11 @@ export function prepareCall(
   const realtime = (op & FUTEX_CLOCK_REALTIME) !== 0
   let deadline = Infinity
   if (hasTimeout(command)) {
-    if (typeof timeoutOrVal2 === 'number') return -EFAULT
+    // 0 is a null pointer: no timeout.
+    if (typeof timeoutOrVal2 === 'number' && timeoutOrVal2 !== 0) return -EFAULT
     // LOCK_PI uses the wall clock, whatever its flags say.
     const wall = realtime || command === FUTEX_LOCK_PI
-    deadline = deadlineOfCall(context, timeoutOrVal2, command === FUTEX_WAIT, wall)
+    deadline = deadlineOfCall(context, timeoutOrVal2 || null, command === FUTEX_WAIT, wall)
     if (deadline < 0) return deadline
   }
   if (
@@ -391,6 +392,11 @@ export function prepareWordWait(
   return waiter < 0 ? waiter : { waiters: [waiter], deadline, vector: false }
 }
 
+/** A value of the vector has 64 bits, and must fit a word: also a negative one, as an Int32Array holds it. */
+function fitsWord(value: number): boolean {
+  return value >= -0x8000_0000 && value <= 0xffff_ffff
+}
+
 /** futex_waitv: waits at every word of the vector. */
 export function prepareWaitv(
   context: FutexContext,
@@ -402,15 +408,17 @@ export function prepareWaitv(
   clock: number,
 ): Prepared {
   if (flags !== 0) return -EINVAL
-  if (entries === null || entries.length === 0 || entries.length > WAITV_MAX) return -EINVAL
+  if (!entries || entries.length === 0 || entries.length > WAITV_MAX) return -EINVAL
   let deadline = Infinity
-  if (timeout !== null) {
+  if (timeout) {
     if (clock !== CLOCK_REALTIME && clock !== CLOCK_MONOTONIC) return -EINVAL
     deadline = deadlineOfCall(context, timeout, false, clock === CLOCK_REALTIME)
     if (deadline < 0) return deadline
   }
   for (const entry of entries) {
-    if ((entry.flags & ~(FUTEX2_PRIVATE | 3)) !== 0 || (entry.flags & 3) !== FUTEX2_SIZE_U32) return -EINVAL
+    if (!entry) return -EFAULT
+    if ((entry.flags & ~(FUTEX2_PRIVATE | FUTEX2_SIZE_MASK)) !== 0) return -EINVAL
+    if ((entry.flags & FUTEX2_SIZE_MASK) !== FUTEX2_SIZE_U32 || !fitsWord(entry.val)) return -EINVAL
   }
   const words: FutexWord[] = []
   for (const entry of entries) {

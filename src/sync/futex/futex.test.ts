@@ -363,6 +363,10 @@ describe('futexes on shared memory, without setup:', () => {
     expect(code(() => futex.wake(view, 0.5))).toBe('EFAULT')
     expect(code(() => futex.wake(view, 0, -1))).toBe('EINVAL')
     expect(code(() => futex.waitSync(view, 0, 0, { bitset: 0 }))).toBe('EINVAL')
+    for (const bitset of [2 ** 32 + 1, -(2 ** 31) - 1, 1.5, Number.NaN, '1' as never]) {
+      expect(code(() => futex.waitSync(view, 0, 0, { bitset, timeout: 1 }))).toBe('EINVAL')
+      expect(code(() => futex.wake(view, 0, 1, { bitset }))).toBe('EINVAL')
+    }
     expect(code(() => futex.waitSync(view, 0, 0, { timeout: Number.NaN }))).toBe('EINVAL')
     expect(code(() => futex.waitSync(view, 0, 0, { timeout: -1 }))).toBe('EINVAL')
     expect(code(() => futex.waitSync(view, 0, 0, { until: -1 }))).toBe('EINVAL')

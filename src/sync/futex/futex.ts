@@ -26,7 +26,16 @@ import {
   waitIn,
   waitOnThread,
 } from './futexwait.ts'
-import { type FutexView, joinBuffer, knownOf, lockWordOf, sharedIn, valueIn, wordOf } from './futexword.ts'
+import {
+  bitsetIn,
+  type FutexView,
+  joinBuffer,
+  knownOf,
+  lockWordOf,
+  sharedIn,
+  valueIn,
+  wordOf,
+} from './futexword.ts'
 
 /**
  * Futexes on any shared memory, for tasks, threads and promises, without setup. Calls that wait have three
@@ -189,12 +198,10 @@ export const futex = {
   wake(view: FutexView, index: number, limit = 1, options: FutexWakeOptions = {}): number {
     const futexes = currentFutexes()
     const shared = sharedIn(view, 'futex.wake', options.flags)
-    const { bitset = MATCH_ANY } = options
-    if ((bitset | 0) === 0)
-      throw new FutexError(EINVAL, 'futex.wake', 'bitset: 0 meets no waiter; give at least one bit')
+    const bitset = bitsetIn('futex.wake', options.bitset ?? MATCH_ANY)
     const word = wordOf(futexes, 'futex.wake', view, index)
     const most = count(limit, 'futex.wake')
-    return most === 0 ? 0 : counted(wake(futexes.context, word, shared, most, bitset | 0), 'futex.wake')
+    return most === 0 ? 0 : counted(wake(futexes.context, word, shared, most, bitset), 'futex.wake')
   },
 
   /** Wakes some waiters of the first word, and moves others to the second; returns how many in all. */

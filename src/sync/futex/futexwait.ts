@@ -3,7 +3,7 @@ import { currentTask } from '../../kernel/cpu/taskwaiter.ts'
 import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { Futexes } from '../../futex/core/futexes.ts'
 import type { Prepared } from '../../futex/operations/call.ts'
-import { deadlineOf, wallLimit } from '../../futex/core/deadline.ts'
+import { deadlineOf, timeoutLimit, wallLimit } from '../../futex/core/deadline.ts'
 import { EAGAIN, EINTR, EINVAL, ETIMEDOUT, FutexError } from '../../futex/core/errno.ts'
 import { parkFor, type WaitResult } from '../../futex/core/futexes.ts'
 import { type Known, refuseUnknown } from '../../coroutine/core/knownoptions.ts'
@@ -16,7 +16,7 @@ import {
   queueNewWaiter,
   type WaiterOptions,
 } from '../../futex/operations/waitwake.ts'
-import { type FutexView, sharedIn, valueIn, wordOf } from './futexword.ts'
+import { bitsetIn, type FutexView, sharedIn, valueIn, wordOf } from './futexword.ts'
 import { refuseBlocking, refuseInTask } from '../wait/caller.ts'
 
 export interface FutexWaitOptions {
@@ -55,7 +55,7 @@ export function deadlineIn({ now }: FutexContext, what: string, options: FutexWa
   const { timeout, until } = options
   if (timeout !== undefined && until !== undefined)
     throw new FutexError(EINVAL, what, `timeout: ${String(timeout)} beside until; give one of them`)
-  const limit = until === undefined ? (timeout ?? Infinity) : wallLimit(Number(until))
+  const limit = until === undefined ? timeoutLimit(timeout ?? Infinity) : wallLimit(Number(until))
   if (typeof limit !== 'number' || Number.isNaN(limit) || (timeout ?? Number(until ?? 0)) < 0) {
     const text = until === undefined ? `timeout: ${String(timeout)}` : `until: ${String(until)}`
     throw new FutexError(EINVAL, what, `${text} is not a time`)
@@ -80,10 +80,8 @@ function prepare(
 ): Prepared {
   checkSignal(what, options.signal)
   const { context } = futexes
-  const { bitset = MATCH_ANY } = options
   const shared = entries.map(({ view, flags }) => sharedIn(view, what, flags))
-  if ((bitset | 0) === 0)
-    throw new FutexError(EINVAL, what, 'bitset: 0 matches no wake; set at least one bit')
+  const bitset = bitsetIn(what, options.bitset ?? MATCH_ANY)
   const deadline = deadlineIn(context, what, options)
   const words = entries.map(({ view, index }) => wordOf(futexes, what, view, index))
   const values = entries.map(({ view, value }) => valueIn(view, what, value))
@@ -91,7 +89,7 @@ function prepare(
   for (let at = 0; at < words.length; at++) {
     let queued: number
     try {
-      queued = queueOne(context, words[at], shared[at], values[at], bitset | 0, waiterOptions, waiters)
+      queued = queueOne(context, words[at], shared[at], values[at], bitset, waiterOptions, waiters)
     } catch (full) {
       // The waiters before it leave their queues: they would take wakeups from other waiters.
       const woken = takeBack(context, waiters, -EAGAIN)

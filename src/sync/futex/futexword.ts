@@ -187,6 +187,13 @@ export function sharedIn(view: FutexView, what: string, flags: number | undefine
   return (flags & FUTEX2_PRIVATE) === 0
 }
 
+/** The bitset of a wait or a wake: 32 bits, at least one of them set. */
+export function bitsetIn(what: string, bitset: number): number {
+  if (Number.isInteger(bitset) && bitset !== 0 && bitset >= -0x8000_0000 && bitset <= 0xffff_ffff)
+    return bitset | 0
+  throw new FutexError(EINVAL, what, `bitset: ${String(bitset)} is not a set of 32 bits; set one to 32 bits`)
+}
+
 /** The buffer has this id on this thread from now on. */
 export function joinBuffer(buffer: SharedArrayBuffer, id: number): void {
   const futexes = currentFutexes()
