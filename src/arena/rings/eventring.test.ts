@@ -57,6 +57,21 @@ describe('event rings', () => {
     expect(reader.lost).toBe(25)
   })
 
+  it.each([2 ** 31 - 5, 2 ** 31 + 5, 2 ** 32 - 40])(
+    'finds the last events after %d that were not read',
+    n => {
+      const { arena, plan, write, read, reader } = rings()
+      const header = plan.region.start + 16
+      expect(Atomics.load(arena.i32, header)).toBe(0)
+      write(0)
+      expect(Atomics.load(arena.i32, header)).toBe(1)
+      Atomics.store(arena.i32, header, n | 0)
+      for (let at = 0; at < 20; at++) write(at)
+      expect(read()).toEqual(Array.from({ length: CAPACITY - 1 }, (_, at) => 20 - CAPACITY + 1 + at))
+      expect(reader.lost).toBe(n + 20 - CAPACITY + 1)
+    },
+  )
+
   it('counts each event once that is overwritten while it reads', () => {
     const { write, read, reader } = rings()
     for (let n = 0; n < 10; n++) write(n)

@@ -211,7 +211,8 @@ export class EventReader {
     }
     const written = Atomics.load(i32, this.header + RingHeader.written) // (C)
     let first = this.next
-    if (((written - first) | 0) > capacity) first = (written - capacity) | 0
+    // Unsigned: a reader may come after billions of events.
+    if ((written - first) >>> 0 > capacity) first = (written - capacity) | 0
     const count = (written - first) | 0
     this.copyOut(first, count) // (D)
     const later = Atomics.load(i32, this.header + RingHeader.written) // (E)
@@ -219,7 +220,7 @@ export class EventReader {
     const whole = Atomics.load(i32, this.modeWord) === STOP_WHEN_FULL || ((oldest - first) | 0) <= 0
     // Events after `written` are for the next call, even if they are lost by now.
     const from = whole ? first : ((oldest - written) | 0) > 0 ? written : oldest
-    this.lost += (from - this.next) | 0
+    this.lost += (from - this.next) >>> 0
     this.next = written
     const refused = Atomics.load(i32, this.header + RingHeader.refused)
     this.lost += refused - this.refusedSeen

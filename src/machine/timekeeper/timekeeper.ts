@@ -19,8 +19,13 @@ import { CpuRecord, cpuCount, cpuRecord, MachineRecord } from '../core/cpurecord
  *
  * (A) before (B) and (C) before (D): in every interleaving one side sees the other. An increment between (D)
  * and (E) makes (E) return immediately.
+ *
+ * A process can be stopped and continued much later. Then a moment may be so long ago that it compares as one
+ * to come. So after a gap of GAP_MS the timekeeper expires all slices, also those to come: a CPU that is
+ * interrupted too early finds nothing to do.
  */
 const ARMED = 1
+const GAP_MS = 600_000
 
 /** The data that the thread of a timekeeper starts with. */
 export interface TimekeeperBoot {
@@ -40,7 +45,10 @@ export function isBefore(a: number, b: number): boolean {
   return ((a - b) | 0) < 0
 }
 
-/** The CPU's slice ends at `ms`. Called by the CPU itself, when it has more than one runnable task. */
+/**
+ * The CPU's slice ends at `ms`, at most GAP_MS from now. Called by the CPU, or by a thread that queues a task
+ * there.
+ */
 export function armSlice(i32: Int32Array, machine: Region, cpu: number, ms: number): void {
   const moment = momentOf(ms)
   Atomics.store(i32, cpu + CpuRecord.sliceEnd, moment) // (A)
@@ -58,14 +66,17 @@ export function wakeTimekeeper(i32: Int32Array, machine: Region): void {
   Atomics.notify(i32, machine.start + MachineRecord.alarm)
 }
 
-/** Raises `needResched` on each CPU whose slice has ended. Returns the earliest moment still armed, or 0. */
-export function raiseExpired(i32: Int32Array, machine: Region, now: number): number {
+/**
+ * Raises `needResched` on each CPU whose slice has ended, or with `all` on each that has armed one. Returns
+ * the earliest moment still armed, or 0.
+ */
+export function raiseExpired(i32: Int32Array, machine: Region, now: number, all = false): number {
   let earliest = 0
   for (let id = 0; id < cpuCount(machine); id++) {
     const cpu = cpuRecord(machine, id)
     const end = Atomics.load(i32, cpu + CpuRecord.sliceEnd)
     if (end === 0) continue
-    if (isBefore(now, end)) {
+    if (!all && isBefore(now, end)) {
       if (earliest === 0 || isBefore(end, earliest)) earliest = end
     } else if (Atomics.compareExchange(i32, cpu + CpuRecord.sliceEnd, end, 0) === end) {
       // The compare-exchange fails if the CPU has armed a new slice in the meantime: that slice is not over.
@@ -89,9 +100,12 @@ export function keepTime(
 ): void {
   const { alarm, until, wakeups, shutdown } = MachineRecord
   const base = machine.start
+  let last = now()
   while (Atomics.load(i32, base + shutdown) === 0) {
     const seen = Atomics.load(i32, base + alarm)
-    const earliest = raiseExpired(i32, machine, momentOf(now()))
+    const time = now()
+    const earliest = raiseExpired(i32, machine, momentOf(time), time - last > GAP_MS)
+    last = time
     Atomics.store(i32, base + until, earliest) // (C)
     const check = raiseExpired(i32, machine, momentOf(now())) // (D)
     if (check !== 0 && (earliest === 0 || isBefore(check, earliest))) continue
