@@ -1,3 +1,4 @@
+import type { CpuDeath } from '../../machine/core/machine.ts'
 import { RunQueue } from '../../sched/core/runqueue.ts'
 import type { UnjoinedFailure } from '../join/collector.ts'
 import type { Deadlock } from '../recovery/deadlock.ts'
@@ -18,6 +19,18 @@ export class KernelReports {
   failure(failure: UnjoinedFailure): void {
     // Like an unhandled rejection: the program handles it, or ends.
     if (!this.listeners.emit('failure', failure)) void Promise.reject(failure.error)
+  }
+
+  /** `lost`: the tasks that fail because of the death; their errors name its reason. */
+  death(death: CpuDeath, lost: number): void {
+    if (this.listeners.emit('death', death) || lost > 0 || death.reason !== 'uncaught error') return
+    const { error } = death
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
+    warn(
+      `CPU ${death.cpu} died of an error that no task caught: of a rejected promise, a timer or a listener ` +
+        `that a task left there. The CPU is replaced; kernel.on('death') receives the error: ${text}`,
+      'HEDDLE_CPU_DIED',
+    )
   }
 
   deadlock(deadlock: Deadlock): void {

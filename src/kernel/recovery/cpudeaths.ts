@@ -72,7 +72,7 @@ export class CpuDeaths {
     // A job whose task and holder were both lost has ended without a completion.
     view.completions.interrupt()
     const isWanted = cpuSet.died(death.cpu)
-    reports.listeners.emit('death', death)
+    reports.death(death, recovery.lost)
     const wait = this.restarts.died(death, recovery.lost + recovery.crashed)
     if (wait === Infinity) this.giveUp(death)
     else if (isWanted) void this.replace(death.cpu, wait)

@@ -198,6 +198,31 @@ test('a child that was bound to the dead CPU, and never started, is dropped once
   await expect.poll(() => leftSince(kernel, before)).toEqual({})
 })
 
+test.each(['leavesRejection', 'leavesTimer'] as const)(
+  'an error that a task %s is told to the program although no task fails',
+  async leaves => {
+    const warnings: (Error & { code?: string })[] = []
+    const hear = (warning: Error): void => void warnings.push(warning)
+    process.on('warning', hear)
+    const { kernel, work } = await boot({ eventLoop: 'always' })
+    expect(await kernel.spawn(work[leaves], ['left behind'], { affinity: [0] })).toBe(1)
+    await until('the death is told', () => warnings.length > 0)
+    expect(warnings[0]).toMatchObject({ name: 'HeddleWarning', code: 'HEDDLE_CPU_DIED' })
+    expect(warnings[0].message).toMatch(
+      /^CPU 0 died of an error .* RangeError: left behind\n.*mortalwork\.ts/s,
+    )
+    await until('the CPU is back', () => kernel['booted'].machine.isGone?.(0) === false)
+    // A program that listens, or whose task fails of it, needs no warning.
+    const deaths: CpuDeath[] = []
+    kernel.on('death', death => deaths.push(death))
+    expect(await kernel.spawn(work[leaves], ['heard'], { affinity: [1] })).toBe(1)
+    await until('the death is heard', () => deaths.length > 0)
+    await kernel.close()
+    process.off('warning', hear)
+    expect(warnings).toHaveLength(1)
+  },
+)
+
 test('a failed recovery is reported, its CPU is given up, and the others go on', async () => {
   const { kernel, work } = await boot()
   const errors: Error[] = []
