@@ -1,3 +1,6 @@
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+
 /** An error that ends a command: one line for a person, with a hint, and an exit code for a script. */
 export class CommandError extends Error {
   override readonly name = 'CommandError'
@@ -22,6 +25,23 @@ export class CommandError extends Error {
     process.stderr.write(this.line(command, json))
     process.exitCode = this.exitCode
   }
+}
+
+/**
+ * The full path of a file that a program of the command writes later. A path that cannot be written is
+ * refused before the program starts. Nothing is created.
+ */
+export function writablePath(file: string): string {
+  const path = resolve(file)
+  try {
+    if (existsSync(path)) {
+      if (statSync(path).isDirectory()) throw Object.assign(new Error(), { code: 'EISDIR' })
+      accessSync(path, constants.W_OK)
+    } else accessSync(dirname(path), constants.W_OK)
+  } catch (error) {
+    throw fileError(file, error, 'written')
+  }
+  return path
 }
 
 /** Runs the action of a command. A `CommandError` ends the command; any other error is a defect. */
@@ -59,7 +79,10 @@ const misnamed: ReadonlySet<string | undefined> = new Set(['ENOENT', 'EISDIR', '
 export function fileError(file: string, error: unknown, verb: 'read' | 'written'): CommandError {
   const code = (error as NodeJS.ErrnoException).code
   const hints: Readonly<Record<string, [string, string]>> = {
-    ENOENT: [`no file ${file}`, `the path is relative to ${process.cwd()}`],
+    ENOENT: [
+      verb === 'read' ? `no file ${file}` : `${file}: its folder does not exist`,
+      `the path is relative to ${process.cwd()}`,
+    ],
     ENOTDIR: [`no file ${file}`, 'a file stands in the place of a folder of the path'],
     EISDIR: [`${file} is a folder`, 'name one file in it'],
     EACCES: [`${file} may not be ${verb}`, 'check its permissions'],

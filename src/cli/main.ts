@@ -46,12 +46,14 @@ heddle.addCommand(workCommand())
 heddle.addCommand(runsCommand())
 heddle.addCommand(completionCommand())
 
-// Errors of commander (an unknown option, a missing argument) have the exit code of bad arguments too.
-function refuseWith2(command: Command): void {
+// Errors of commander (an unknown option, a missing argument) have the exit code of bad arguments too, and
+// name the help of their own command.
+function refuseWith2(command: Command, words: string): void {
   command.exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : EXIT_USAGE))
-  command.commands.forEach(refuseWith2)
+  if (command !== heddle) command.showHelpAfterError(`(${words} --help shows its arguments)`)
+  for (const each of command.commands) refuseWith2(each, `${words} ${each.name()}`)
 }
-refuseWith2(heddle)
+refuseWith2(heddle, 'heddle')
 
 // The reader of our output may close the pipe, as head does.
 process.stdout.on('error', error => {

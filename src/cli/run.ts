@@ -9,7 +9,7 @@ import { PROTOCOL_VARIABLE } from '../handoff/protocol.ts'
 import { POLICY_TASKS_VARIABLE, POLICY_VARIABLE } from '../kernel/boot/launch.ts'
 import { FALLBACK_VARIABLE, YIELD_BUDGET_VARIABLE } from '../kernel/boot/options.ts'
 import { isPolicy, policyNames } from '../kernel/boot/policy.ts'
-import { CommandError, EXIT_USAGE, guarded } from './failure.ts'
+import { CommandError, EXIT_USAGE, guarded, writablePath } from './failure.ts'
 import { cpuCount, milliseconds, wholeNumber } from './numbers.ts'
 import {
   compileVariables,
@@ -124,7 +124,7 @@ async function run(file: string, args: readonly string[], flags: RunFlags): Prom
   const request: RunRequest = {
     ...(flags.cpus !== undefined && { cpus: flags.cpus }),
     ...(flags.slice !== undefined && { slice: flags.slice }),
-    ...(flags.trace !== undefined && { trace: resolve(flags.trace) }),
+    ...(flags.trace !== undefined && { trace: writablePath(flags.trace) }),
     ...(flags.view && { view: true }),
     ...(sim && { sim: { seed: seed ?? 1 } }),
   }

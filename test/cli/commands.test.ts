@@ -53,6 +53,24 @@ describe('heddle', () => {
         2,
         /^heddle run: --seed is for simulated CPUs \(add --sim\)\n$/,
       ],
+      [
+        ['run', '--trace', join(folder, 'none', 'x.pftrace'), program('busy')],
+        1,
+        /^heddle run: .*x\.pftrace: its folder does not exist \(.*\)\n$/,
+      ],
+      [
+        ['run', '--trace', folder, program('busy')],
+        1,
+        /^heddle run: .* is a folder \(name one file in it\)\n$/,
+      ],
+      [['run'], 2, /^error: missing required argument 'file'\n\(heddle run --help shows its arguments\)\n$/],
+      [['runs', 'show'], 2, /^error: .*'id'\n\(heddle runs show --help shows its arguments\)\n$/],
+      [
+        ['top', '--frobnicate'],
+        2,
+        /^error: unknown option '--frobnicate'\n\(heddle top --help shows its arguments\)\n$/,
+      ],
+      [['nonsense'], 2, /^error: .*'nonsense'\n\(heddle --help lists the commands\)\n$/],
       [['run', '--policy', './none.ts', program('busy')], 2, /^heddle run: .*none\.ts/],
       [
         ['trace', 'summarise', 'nothing.pftrace'],

@@ -72,6 +72,27 @@ for (const cell of cells) {
 const refused = run('commonjs', 'ts', true)
 assert.match(refused.stderr, /npm pkg set type=module`, or name the file main-true\.mts/, refused.what)
 
+// TypeScript that is more than types: the error names the place, and what to write instead.
+const work = join(folder, 'module', 'work-enum.ts')
+writeFileSync(work, "import './colours.ts'\nexport function one() {\n  'use task'\n  return 1\n}\n")
+writeFileSync(
+  join(folder, 'module', 'colours.ts'),
+  'export const none = 0\nexport enum Colour { red, green }\n',
+)
+writeFileSync(
+  join(folder, 'module', 'main-enum.ts'),
+  "import { Kernel } from 'heddle'\nconst kernel = await Kernel.boot({ cpus: 1 })\nconst file = './work-enum.ts'\nawait kernel.import(new URL(file, import.meta.url)).catch(error => console.log(error.message))\nawait kernel.close()\n",
+)
+const enumeration = spawnSync(process.execPath, [heddle, 'run', 'main-enum.ts'], {
+  cwd: join(folder, 'module'),
+  encoding: 'utf8',
+})
+assert.match(
+  enumeration.stdout,
+  /work-enum\.ts: an `enum` cannot be erased as a type: write `const Name = .*\n.*colours\.ts:2:\d+\n/,
+  enumeration.stderr,
+)
+
 // Without the loader, the main thread's code is not compiled, and a schedule says so.
 const alone = join(folder, 'module', 'alone.mjs')
 writeFileSync(
@@ -84,4 +105,4 @@ assert.match(untold.stderr, /work says 'use task' and was not compiled.*npx hedd
 assert.equal(untold.stderr.match(/HEDDLE_NOT_COMPILED/g).length, 1)
 
 rmSync(folder, { recursive: true, force: true })
-console.log(`${process.version}: ${cells.length + 2} first steps do what they say`)
+console.log(`${process.version}: ${cells.length + 3} first steps do what they say`)

@@ -162,11 +162,21 @@ export function syntaxErrorOf(source: string, file: string): string | null {
   const lang = /\.[cm]?ts$/.test(file) ? 'ts' : 'js'
   const sourceType = /\.c[jt]s$/.test(file) ? 'commonjs' : 'unambiguous'
   const error = parseSync(file, source, { lang, sourceType } as never).errors.find(isError as never)
-  if (error === undefined) return null
+  if (error === undefined) return lang === 'ts' ? typeErrorOf(source, file, sourceType) : null
   const lines = new Lines(source)
   const { start, end } = error.labels[0] ?? { start: 0, end: 0 }
   const { line, column } = lines.at(start)
   return `${error.message}\n${file}:${line}:${column}\n${lines.frame(start, Math.min(end, start + 80))}`
+}
+
+/** An `enum` and the like, which Node refuses without a position. */
+function typeErrorOf(source: string, file: string, sourceType: string): string | null {
+  try {
+    stripTypes(source, file, sourceType !== 'commonjs')
+    return null
+  } catch (error) {
+    return (error as SyntaxError).message
+  }
 }
 
 /** The specifiers that a text imports statically. */
