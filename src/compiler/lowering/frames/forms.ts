@@ -111,16 +111,18 @@ function writeTwo(lowering: FramesLowering, { plan, cx, patterns, isDirective }:
   const set = writeParameters(lowering, first, patterns, cx, false)
   const count = first.counts ? [`${prefix}n=0`] : []
   const boxed = plan.movable ? boxedParameters(plan) : ''
-  const start = `${takePermission(lowering, func, [...own, ...temporaries, ...captured, ...count])}${clearing}${boxed}`
-  if (first.resumePoints === 0) return rope`${start}${set}${text}`
+  const resumable = first.resumePoints > 0
+  const position = resumable ? [`${prefix}p`, ...(first.isCompact ? [] : [`${prefix}v`])] : []
+  const declares = [...own, ...temporaries, ...position, ...blockVariables(first), ...captured, ...count]
+  const start = `${takePermission(lowering, func, declares)}${clearing}${boxed}`
+  if (!resumable) return rope`${start}${set}${text}`
   const save = lowering.names.runtime('save')
   lowering.names.runtime('take')
   const second = lowering.statements(func, { ...outside, building: buildingOf(lowering, func) }, true, slots)
   second.always.push(...always)
   const going = second.body(node.body, isDirective)
-  const restored = [...new Set([...variables, ...temporaries, ...always])].map(name =>
-    restoring(name, slots, prefix),
-  )
+  const locals = [...new Set([...variables, ...temporaries, ...always])]
+  const restored = restoring(locals, slots, prefix)
   const lexical = isLexical(func)
   const self = lexical ? 'void 0' : 'this'
   const name = func.name === '(anonymous)' || func.name === '[computed]' ? '' : func.name
@@ -135,14 +137,12 @@ function writeTwo(lowering: FramesLowering, { plan, cx, patterns, isDirective }:
     const strict = func.strict && !lowering.analysis.isModule ? "'use strict';" : ''
     const code = rope`(${prefix}p,${prefix}v){${strict}${inner}}`
     const form = lowering.closures.addSecond(func, code, slots.names, live)
-    const saved = varStatement([`${prefix}p`, `${prefix}v`, ...blockVariables(first)])
-    return rope`${start}${saved}${set}${prefix}o:{${text}${returns(node) ? '' : 'return;'}}return ${exitText(lowering, func, rope`${save}(${self},${prefix}p,${first.savedText},${form})`)};`
+    return rope`${start}${set}${prefix}o:{${text}${returns(node) ? '' : 'return;'}}return ${exitText(lowering, func, rope`${save}(${self},${prefix}p,${first.savedText},${form})`)};`
   }
   const again = lexical
     ? rope`{${key}:(${prefix}p,${prefix}v)=>{${inner}}}${access}`
     : rope`{${key}(${prefix}p,${prefix}v){${inner}}}${access}`
-  const saved = varStatement([`${prefix}p`, `${prefix}v`, ...blockVariables(first)])
-  return rope`${start}${saved}${set}${prefix}o:{${text}${returns(node) ? '' : 'return;'}}return ${exitText(lowering, func, rope`${save}(${self},${prefix}p,${first.savedText},${again})`)};`
+  return rope`${start}${set}${prefix}o:{${text}${returns(node) ? '' : 'return;'}}return ${exitText(lowering, func, rope`${save}(${self},${prefix}p,${first.savedText},${again})`)};`
 }
 
 /** A variable of a movable function as it is declared: a box from the start, if closures share it. */
@@ -189,7 +189,7 @@ function writeSingle(lowering: FramesLowering, { plan, cx, patterns, isDirective
   const text = form.body(node.body, statement => isDirective(statement) || isFunction(statement))
   const shared = varStatement(sharedVariables(lowering, plan))
   const variables = [...slotVariables(plan), ...temporariesOf(form)]
-  const restored = variables.map(name => restoring(name, slots, prefix))
+  const restored = restoring(variables, slots, prefix)
   const set = writeParameters(lowering, form, patterns, inside, true)
   const start = rope`${takePermission(lowering, func, [])}${shared}${set}${marks}`
   if (form.counts) restored.push(`${prefix}n=0`)
@@ -281,7 +281,10 @@ function blockVariables({ blocks, prefix }: Statements): string[] {
   return [...blocks].map(name => `${prefix}b_${name}`)
 }
 
-/** A variable as the second form declares it: with its saved value. */
-function restoring(name: string, slots: Slots, prefix: string): string {
-  return slots.has(name) ? `${name}=${prefix}v[${slots.indexOf(name)}]` : name
+/** The variables as the second form declares them: those that were saved have their values. */
+function restoring(names: readonly string[], slots: Slots, prefix: string): string[] {
+  const saved = names.filter(name => slots.has(name))
+  const others = names.filter(name => !slots.has(name))
+  if (saved.length === 0) return others
+  return [`{${saved.map(name => `${slots.indexOf(name)}:${name}`).join(',')}}=${prefix}v`, ...others]
 }

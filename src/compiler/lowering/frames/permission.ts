@@ -110,5 +110,5 @@ export function passesPermission(func: Func, unwinds: (target: Func) => boolean)
 
 /** The statement that declares variables, or ''. A `var` needs no code to initialize; a `let` does. */
 export function varStatement(variables: readonly string[]): string {
-  return variables.length > 0 ? `var ${variables.join(',')};` : ''
+  return variables.length > 0 ? `var${variables[0]!.startsWith('{') ? '' : ' '}${variables.join(',')};` : ''
 }

@@ -45,10 +45,10 @@ export function writeCounted(
   const turn = frame.label()
   const inner = turnJumps(strip, cx, outer, turn)
   const end = frame.take()
-  const body = rope`${turn}: { ${lowering.node(node.body, inner)} }`
+  const body = rope`${strip.continues.length === 0 ? '' : `${turn}:`}{${lowering.node(node.body, inner)}}`
   const bounded = boundedStrips(lowering, node, strip.counted!, inner, end, body, turns, 'limit')
   frame.give(end)
-  return rope`{ ${lowering.init(node, cx)} ${outer}: ${bounded} }`
+  return rope`{${lowering.init(node, cx)}${outer}:${bounded}}`
 }
 
 /** The first test shows the number of turns: a short loop runs as it is, without a safepoint. */
@@ -136,9 +136,9 @@ function boundedStrips(
   const many = Math.max(1, Math.trunc(turns))
   const reach = typeof step === 'number' ? String(step * many) : `${step} * ${many}`
   const far = lowering.node(bound, cx)
-  const limit = rope`${end} = ${lowering.names.runtime(next)}(${counter}, ${far}, ${reach})`
-  const strip = rope`for (; ${counter} ${operator} ${end}; ${lowering.node(node.update, cx)}) { ${body} }`
-  return rope`for (;;) { ${limit}; ${strip} if (!(${counter} ${operator} ${far})) break; ${lowering.safepoint()} }`
+  const limit = rope`${end}=${lowering.names.runtime(next)}(${counter},${far},${reach})`
+  const strip = rope`for(;${counter}${operator}${end};${lowering.node(node.update, cx)}){${body}}`
+  return rope`for(;;){${limit};${strip}if(!(${counter}${operator}${far}))break;${lowering.safepoint()}}`
 }
 
 /** The jumps of a loop that is written as a block of turns. */

@@ -44,7 +44,7 @@ export function writeClass(writer: Writer, node: Node, cx: Context): Rope {
   const link =
     links.length === 0 && !writer.marksClasses
       ? ''
-      : ` static { ${writer.classMark}${writer.names.runtime('linkClass')}(${['this', ...links].join(', ')}); }`
+      : ` static{${writer.classMark}${writer.names.runtime('linkClass')}(${['this', ...links].join(',')});}`
   return made
     .add({ start: outerReached, end: body.start + 1 })
     .add(link)

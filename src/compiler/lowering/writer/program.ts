@@ -43,12 +43,12 @@ function imports({ names, analysis, fixesImports }: Writer, runtime: string): st
   const { isModule } = analysis
   const fixed = isModule && fixesImports
   const list = used
-    .map(([name, local]) => `${name} ${isModule ? 'as' : ':'} ${fixed ? `${local}_` : local}`)
-    .join(', ')
+    .map(([name, local]) => `${name}${isModule ? ' as ' : ':'}${fixed ? `${local}_` : local}`)
+    .join(',')
   const from = JSON.stringify(runtime)
-  if (!isModule) return `const { ${list} } = require(${from});`
-  const constants = fixed ? `const ${used.map(([, local]) => `${local} = ${local}_`).join(', ')};` : ''
-  return `import { ${list} } from ${from};${constants}`
+  if (!isModule) return `const {${list}}=require(${from});`
+  const constants = fixed ? `const ${used.map(([, local]) => `${local}=${local}_`).join(',')};` : ''
+  return `import {${list}} from ${from};${constants}`
 }
 
 /**

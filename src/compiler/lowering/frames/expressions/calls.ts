@@ -382,7 +382,7 @@ export abstract class Calls extends Expressions {
    */
   #isCalled(found: string, fn: Piece, dot: '' | '?.'): Rope {
     const other = rope`${found}===void 0&&${fn}${dot}[${this.runtime('twin')}]===void 0`
-    return rope`((${found}=${fn}${dot}[${this.runtime('itself')}])===${fn}?(${this.permit},true):${other})`
+    return rope`((${found}=${fn}${dot}[${this.runtime('itself')}])===${fn}?(${this.permit},1):${other})`
   }
 
   /**

@@ -352,7 +352,7 @@ export abstract class Expressions extends Emitter {
     const inFirst = hasRun || first.last !== (second ?? first).last ? `${p}<=${first.last}` : '1'
     const condition = hasRun ? rope`${inFirst}` : this.guards ? rope`${p}?${inFirst}:${test}` : test
     const otherwise = second === null ? rope`` : rope`else{${second.text}}`
-    this.compound(rope`{if(${condition}){${first.text}}${otherwise}}`, (second ?? first).last)
+    this.compound(rope`if(${condition}){${first.text}}${otherwise}`, (second ?? first).last)
   }
 }
 
