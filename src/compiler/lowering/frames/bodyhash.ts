@@ -8,8 +8,8 @@ import { textHash } from '../../loading/texthash.ts'
 import { isTaskDirective } from '../../analysis/directive.ts'
 import { bare, isErased, type Node } from '../../analysis/syntax.ts'
 
-/** Changes when the same source gets other places or values. */
-const FORMAT = 'heddle movable 1'
+/** Changes when the same source gets other places or values, or a place another meaning. */
+const FORMAT = 'heddle movable 2'
 
 export function bodyHash(node: Node, meaning: string): string {
   const parts: string[] = [FORMAT, meaning]

@@ -9,6 +9,7 @@ import {
   unwinds,
 } from '../../../coroutine/core/coroutine.ts'
 import { frames } from '../../../coroutine/core/frames.ts'
+import { safepointLine, setSafepointLine } from '../../../coroutine/core/safepoint.ts'
 import * as heddle from '../../../coroutine/index.ts'
 import { Schedule } from '../../../coroutine/schedule/schedule.ts'
 import { type CompileOptions, compile } from '../../compile.ts'
@@ -288,6 +289,39 @@ describe('a function that unwinds', () => {
       expect(value).toBe(100)
       expect(preemptions).toBeGreaterThanOrEqual(10)
     }
+  })
+
+  test.each([
+    'for (let i = 0; i < n; i++) sum += call(i)',
+    'for (let i = 0; i < n; i++) { if (i % 3 === 1) continue; sum += call(i) }',
+    'for (let i = 0; ; i++) { sum += call(i); if (i === n) break }',
+    'let i = 0; turns: while (i++ < n) { for (;;) { sum += call(i); if (i > 9) break turns; continue turns } }',
+    'let i = 0; do sum += call(i); while (++i < n)',
+    'for (const i of new Array(n).keys()) sum += call(i)',
+    'for (const i of Array.from({ length: n }, () => 2)) sum += call(i)',
+    'for (let i = 0; i < n; i++) sum += own(i)',
+    'for (let i = 0; i < n; i++) sum += i',
+  ])('goes on if the interrupt handler does not stop it: %s', text => {
+    const { run } = load(`
+      'use task'
+      const own = x => (x < 0 ? own(x + 1) : x)
+      export function run(n, call) { let sum = 0; ${text}; return sum }`)
+    const call = (x: number): number => x + 1
+    const expected = run(2_000, call)
+    let asked = 0
+    const before = setSafepointLine(
+      safepointLine(raised, 0, () => {
+        if (++asked > 10_000) throw new Error('a safepoint asks again and again')
+        return false
+      }),
+    )
+    try {
+      const made = coroutineOf(run, [2_000, call])
+      expect([made.start(), made.state, made.result]).toEqual([true, 'returned', expected])
+    } finally {
+      setSafepointLine(before)
+    }
+    expect(asked).toBeGreaterThan(0)
   })
 
   test.each([

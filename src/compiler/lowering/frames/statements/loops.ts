@@ -45,6 +45,10 @@ export class Loops extends Statements {
       this.#unfolded(node, labels)
       return
     }
+    if (!this.plan.single && node.type !== 'DoWhileStatement') {
+      this.#leaving(node, labels)
+      return
+    }
     const { text, last } = this.#turn(node, null, this.#everyEighth(node))
     const test = node.test === null ? rope`true` : this.verbatim(node.test)
     const prefix = prefixOf(labels)
@@ -64,7 +68,55 @@ export class Loops extends Statements {
   #everyEighth(node: Node): string {
     if (!callsHaveSafepoints(this.lowering, node) || this.lowering.strip <= 64) return ''
     this.counts = true
-    return `(++${this.prefix}n&7)===0&&`
+    return `!(++${this.prefix}n&7)&&`
+  }
+
+  /**
+   * A loop whose safepoint is outside: when the count ends, the code leaves the loop, checks, and enters the
+   * loop again before its test. A call inside, though rare, would make the engine read all that it knows of
+   * objects again in each turn.
+   */
+  #leaving(node: Node, labels: Node[]): void {
+    const { p } = this
+    const outer = this.cx
+    const when = this.#everyEighth(node)
+    const update = node.type === 'ForStatement' && node.update !== null ? this.verbatim(node.update) : rope``
+    if (this.guards) {
+      const { text, last } = this.nested(() =>
+        within(this, node, () => {
+          this.poll(node.body.start, when)
+          if (node.test !== null) this.add(rope`if(!${p}&&!(${this.verbatim(node.test)}))break;`)
+          this.#polledBody(node)
+        }),
+      )
+      this.compound(rope`${prefixOf(labels)}for(;;${update}){${text}}`, last)
+      return
+    }
+    const point = ++this.resumePoints
+    const unwind = this.unwind(point, node.body.start)
+    const label = this.label()
+    const breaks: Node[] = []
+    collectJumps(node.body, new Set(labels.map(({ name }) => name as string)), breaks, [])
+    const jumps = new Map(outer.jumps)
+    for (const jump of breaks) jumps.set(jump, rope`break ${label};`)
+    this.cx = { ...outer, jumps }
+    const { text, last } = this.nested(() => within(this, node, () => this.#polledBody(node)))
+    this.cx = outer
+    const test = node.test === null ? rope`` : rope`if(!(${this.verbatim(node.test)}))break ${label};`
+    const count = when === '' ? '' : `++${this.prefix}n&7||`
+    const turns = rope`${prefixOf(labels)}for(;${count}${this.count}>=0;${update}){${test}${text}}`
+    const check = `if(${this.runtime('lookInTime')}(${this.ok}))${unwind}`
+    // The next test of the count must not end the loop again before a turn has run.
+    const again = when === '' ? `${this.frames}.left++;` : ''
+    this.compound(rope`${label}:for(;;){${turns}${check}${again}}`, last)
+  }
+
+  /** The body of a loop whose safepoint is before it. */
+  #polledBody(node: Node): void {
+    const { polled } = this
+    this.polled = true
+    this.inner(node.body)
+    this.polled = polled
   }
 
   /** Leaves the loop if its test fails. */

@@ -101,7 +101,7 @@ export abstract class Statements extends Calls {
    * The count at a safepoint. The engine is faster if the count is declared an integer, but the text is
    * longer; code that checks callees is long enough already.
    */
-  get #count(): string {
+  get count(): string {
     const { frames } = this
     const isKnown = this.plan.func.calls.every(({ reach }) => reach === 'known' || reach === 'short')
     return isKnown ? `(${frames}.left=${frames}.left-1|0)` : `--${frames}.left`
@@ -113,7 +113,7 @@ export abstract class Statements extends Calls {
 
   /** The condition of a safepoint. */
   get safepointTest(): string {
-    return `${this.#count}<0&&${this.runtime('lookInTime')}(${this.ok})`
+    return `${this.count}<0&&${this.runtime('lookInTime')}(${this.ok})`
   }
 
   /** A loop without an iterable. */
@@ -212,9 +212,10 @@ export abstract class Statements extends Calls {
         this.list(node.body)
       }),
     )
-    const block = rope`${prefixOf(labels)}{${opened}${text}}`
-    if (isBody) this.add(block)
-    else this.compound(block, last)
+    // The statement around it has braces of its own.
+    if (isBody && opened.isEmpty) this.add(text)
+    else if (isBody) this.add(rope`{${opened}${text}}`)
+    else this.compound(rope`${prefixOf(labels)}{${opened}${text}}`, last)
   }
 
   /**
