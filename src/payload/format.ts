@@ -114,7 +114,7 @@ export const NAMED = 34
 export const CLOSURE = 35
 /** Part count; then the number of the kind, for a new number its name; then the parts. */
 export const KIND = 36
-/** The name of code of the class, or (argument 1) the prototype; then its properties, as an object. */
+/** The name of code of the class; then its properties, as an object. */
 export const INSTANCE = 37
 /** Property count; then for each its key, its flags, and the value, or the getter and the setter. */
 export const OBJECT_EXACT = 38
@@ -131,7 +131,7 @@ export const DEFERRED = 41
  * that a module holds (argument 2).
  */
 export const SYMBOL = 42
-/** The elements of an `arguments` object. */
+/** The count of an `arguments` object; then its elements. */
 export const ARGUMENTS = 43
 /** Wraps REGEXP: its `lastIndex`. */
 export const REGEXP_AT = 44
@@ -148,8 +148,10 @@ export const DEFERRED_KIND = 6
  * ends with a count, and the name and the value of each.
  */
 export const DEFERRED_PRIVATE = 7
+/** An object whose prototype travels too: the content begins with it. */
+export const DEFERRED_MADE = 8
 /** And all numbers above: an error, whose class is the number minus this. */
-export const DEFERRED_ERROR = 8
+export const DEFERRED_ERROR = 9
 
 export const EXTRA_PROTOTYPE = 1
 export const EXTRA_PROPERTIES = 2

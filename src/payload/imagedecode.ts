@@ -21,6 +21,8 @@ interface Deferred {
   readonly object: object
   readonly kind: ImageKind | null
   readonly carrier?: CodeName
+  /** Its prototype travels too. */
+  readonly isMade?: boolean
 }
 
 /** A module that an image names. */
@@ -111,10 +113,7 @@ export class ImageDecoder extends PayloadDecoder {
       case format.KIND:
         return this.kindObject(this.count(argument))
       case format.INSTANCE: {
-        const number = this.reserve()
-        const prototype = argument === 1 ? this.value() : this.prototypeOf(this.name())
-        if (typeof prototype !== 'object' || prototype === null) throw damaged('a prototype is no object')
-        this.into = this.objects[number] = Object.create(prototype) as object
+        this.into = this.remember(Object.create(this.prototypeOf(this.name())) as object)
         return this.value()
       }
       case format.OBJECT_EXACT:
@@ -138,10 +137,9 @@ export class ImageDecoder extends PayloadDecoder {
         return found
       }
       case format.ARGUMENTS: {
-        const number = this.reserve()
-        const list = this.value()
-        if (!Array.isArray(list)) throw damaged('arguments are no list')
-        return (this.objects[number] = argumentsOf(list))
+        const made = this.remember(argumentsOf(this.count(argument)))
+        for (let index = 0; index < argument; index++) made[index] = this.value()
+        return made
       }
       case format.REGEXP_AT: {
         const lastIndex = this.double()
@@ -190,8 +188,13 @@ export class ImageDecoder extends PayloadDecoder {
     }
   }
 
-  private content({ object, kind, carrier }: Deferred): void {
+  private content({ object, kind, carrier, isMade }: Deferred): void {
     if (kind !== null) return this.kindContent(object, kind)
+    if (isMade === true) {
+      const prototype = this.value()
+      if (typeof prototype !== 'object') throw damaged('a prototype is no object')
+      Object.setPrototypeOf(object, prototype)
+    }
     this.into = object
     if (this.value() !== object) throw damaged('content without its object')
     if (carrier !== undefined) this.privates(object, carrier)
@@ -356,7 +359,7 @@ export class ImageDecoder extends PayloadDecoder {
       const number = what - format.DEFERRED_ERROR
       if (format.errorClasses[number] === undefined) throw damaged('an error of no class')
       object = makeError(number)
-    } else if (what === format.DEFERRED_OBJECT) object = {}
+    } else if (what === format.DEFERRED_OBJECT || what === format.DEFERRED_MADE) object = {}
     else if (what === format.DEFERRED_ARRAY) object = []
     else if (what === format.DEFERRED_MAP) object = new Map()
     else if (what === format.DEFERRED_SET) object = new Set()
@@ -371,7 +374,8 @@ export class ImageDecoder extends PayloadDecoder {
       carrier = this.name()
       object = this.codeOf(carrier).install(carrier, prototype)
     } else throw damaged('an object of no kind')
-    this.deferred.push({ object, kind, ...(carrier !== undefined && { carrier }) })
+    const isMade = what === format.DEFERRED_MADE
+    this.deferred.push({ object, kind, isMade, ...(carrier !== undefined && { carrier }) })
     return this.remember(object)
   }
 
@@ -420,8 +424,8 @@ function platformObject(key: string): object {
   return found
 }
 
-function argumentsOf(list: readonly unknown[]): object {
+function argumentsOf(count: number): unknown[] {
   return (function (..._list: unknown[]) {
-    return arguments
-  })(...list)
+    return arguments as unknown as unknown[]
+  })(...new Array<unknown>(count))
 }

@@ -32,6 +32,8 @@ export const PLATFORM = 'platform'
 interface Deferred {
   readonly object: object
   readonly privates: PrivateValues | null
+  /** A prototype that travels too, or null. */
+  readonly prototype: object | null
   readonly steps: readonly (PathStep | object)[]
   readonly indices: readonly number[]
   readonly mapKeys: readonly unknown[]
@@ -99,6 +101,8 @@ export class ImageEncoder extends PayloadEncoder {
     this.kindNumbers = new Map()
     this.deferred = []
     this.entries = []
+    this.lastPrototype = null
+    this.open = new Set()
   }
 
   override value(value: unknown): void {
@@ -121,6 +125,9 @@ export class ImageEncoder extends PayloadEncoder {
   }
 
   private fn(value: object): void {
+    // The receiver makes a closure only when it knows what it captures.
+    if (this.open.size > 0 && this.open.has(value))
+      throw new UntravelableError(this.path(), 'a closure that captures itself through this object', '')
     if (this.reference(value) || this.named(value)) return
     this.refuseHeld(value)
     const made = this.code?.closureOf(value)
@@ -131,6 +138,7 @@ export class ImageEncoder extends PayloadEncoder {
     writer.tag(format.CLOSURE, made.captured.length * 4 + (made.isMarked ? 2 : 0) + (own.length > 0 ? 1 : 0))
     this.name(made.code)
     this.capturing++
+    this.open.add(value)
     const depth = this.depth++
     for (let index = 0; index < made.captured.length; index++) {
       this.steps[depth] = `captured[${index}]`
@@ -138,8 +146,12 @@ export class ImageEncoder extends PayloadEncoder {
     }
     this.depth = depth
     this.capturing--
+    this.open.delete(value)
     if (own.length > 0) this.defer(value)
   }
+
+  /** The closures whose captured values are being written. */
+  private open = new Set<object>()
 
   private refuseFunction(value: object): never {
     const { name } = value as { name?: unknown }
@@ -221,7 +233,15 @@ export class ImageEncoder extends PayloadEncoder {
     if (imageKindOf(prototype) === undefined) {
       this.refuseHeld(value)
       this.weakly(value)
-      if (prototype !== Object.prototype && prototype !== null && this.withPrivates(value, prototype)) return
+      if (prototype !== Object.prototype && prototype !== null) {
+        if (this.withPrivates(value, prototype)) return
+        if (this.isMade(prototype) && kinds.kindOf(value) === kinds.PLAIN) {
+          // The prototype has methods, whose captured values may contain the object.
+          this.writer.tag(format.DEFERRED, format.DEFERRED_MADE)
+          this.defer(value, null, prototype)
+          return
+        }
+      }
     }
     if (this.capturing > 0 || this.depth - this.depthBase > DEPTH_MAX) {
       if (this.allocation(value)) return
@@ -296,11 +316,16 @@ export class ImageEncoder extends PayloadEncoder {
     return true
   }
 
-  private defer(object: object, privates: PrivateValues | null = null): void {
+  private defer(
+    object: object,
+    privates: PrivateValues | null = null,
+    prototype: object | null = null,
+  ): void {
     const depth = Math.min(this.depth, PATH_MAX)
     this.deferred.push({
       object,
       privates,
+      prototype,
       steps: this.steps.slice(0, depth),
       indices: this.indices.slice(0, depth),
       mapKeys: this.mapKeys.slice(0, depth),
@@ -308,7 +333,7 @@ export class ImageEncoder extends PayloadEncoder {
   }
 
   /** Writes the content of a deferred object. */
-  private content({ object, privates, steps, indices, mapKeys }: Deferred): void {
+  private content({ object, privates, prototype, steps, indices, mapKeys }: Deferred): void {
     const { length } = steps
     for (let at = 0; at < length; at++) {
       this.steps[at] = steps[at] as PathStep
@@ -319,6 +344,11 @@ export class ImageEncoder extends PayloadEncoder {
     // The path may be long, but the stack is short here: the content counts from the start again.
     const base = this.depthBase
     this.depthBase = length
+    if (prototype !== null) {
+      this.steps[this.depth++] = 'prototype'
+      this.value(prototype)
+      this.depth--
+    }
     if (typeof object === 'function') this.exact(object, extraKeys(object))
     else this.whole(object, true)
     if (privates !== null) this.privates(privates)
@@ -341,12 +371,21 @@ export class ImageEncoder extends PayloadEncoder {
     this.extra(value, slot, prototype)
     if (slot === kinds.PLAIN) {
       if (isArguments(value)) {
-        writer.tag(format.ARGUMENTS, 0)
-        this.list(Array.from(value as ArrayLike<unknown>))
+        const list = Array.from(value as ArrayLike<unknown>)
+        writer.tag(format.ARGUMENTS, list.length)
+        const depth = this.depth++
+        for (let index = 0; index < list.length; index++) {
+          this.steps[depth] = index
+          this.value(list[index])
+        }
+        this.depth = depth
         return
       }
       if (!isAllocated && prototype === null) writer.tag(format.OBJECT_WITHOUT_PROTOTYPE, 0)
-      else if (!isAllocated && prototype !== Object.prototype) this.instance(value, prototype as object)
+      else if (!isAllocated && prototype !== Object.prototype) {
+        writer.tag(format.INSTANCE, 0)
+        this.name(this.classOf(value, prototype as object))
+      }
       const keys = Reflect.ownKeys(value)
       if (isSimple(value, keys)) this.properties(value as Record<string, unknown>)
       else this.exact(value, keys)
@@ -397,22 +436,19 @@ export class ImageEncoder extends PayloadEncoder {
     return slot === kinds.REGEXP ? keys.filter(key => key !== 'lastIndex') : keys
   }
 
-  /** An instance of a class that has a name, or an object whose prototype travels too. */
-  private instance(value: object, prototype: object): void {
-    const { writer } = this
+  /** True if the prototype has no class that a module holds: then it travels like any object. */
+  private isMade(prototype: object): boolean {
+    if (prototype === this.lastPrototype) return this.lastIsMade
     const own = getOwn(prototype, 'constructor')?.value as unknown
-    const isMade = typeof own !== 'function' || this.code?.closureOf(own) !== undefined
-    if (!isMade || kinds.kindOf(prototype) !== kinds.PLAIN) {
-      writer.tag(format.INSTANCE, 0)
-      this.name(this.classOf(value, prototype))
-      return
-    }
-    writer.tag(format.INSTANCE, 1)
-    const depth = this.depth++
-    this.steps[depth] = 'prototype'
-    this.value(prototype)
-    this.depth = depth
+    const isMade =
+      (typeof own !== 'function' || this.code?.closureOf(own) !== undefined) &&
+      kinds.kindOf(prototype) === kinds.PLAIN
+    this.lastPrototype = prototype
+    return (this.lastIsMade = isMade)
   }
+
+  private lastPrototype: object | null = null
+  private lastIsMade = false
 
   private classOf(value: object, prototype: object): CodeName {
     const name = this.code?.classOf(prototype) ?? this.platformClass(prototype)

@@ -6,6 +6,7 @@
  * tell it, so it is asked for the next entry, and a new iterator takes its place just before that entry. A
  * program cannot observe this.
  */
+import { registerMovable } from '../../coroutine/core/movable.ts'
 import { registerImageKind } from '../../payload/imagekinds.ts'
 import { inspectors } from './builtins/inspectors.ts'
 import { type Cursor, cursor, IteratorCursor, KeyCursor } from './cursor.ts'
@@ -299,6 +300,11 @@ class MovableIterator {
       : { value: undefined, done: true }
   }
 }
+
+// A loop over such an iterator holds its `next`.
+registerMovable('heddle', 'heddle', [
+  { key: 'iterator.next', hash: '', value: () => MovableIterator.prototype.next },
+])
 
 /** Objects of each family inherit from the engine's iterators: their tag, and `Symbol.iterator`. */
 const iteratorClasses = Object.fromEntries(
