@@ -72,26 +72,37 @@ for (const cell of cells) {
 const refused = run('commonjs', 'ts', true)
 assert.match(refused.stderr, /npm pkg set type=module`, or name the file main-true\.mts/, refused.what)
 
-// TypeScript that is more than types: the error names the place, and what to write instead.
-const work = join(folder, 'module', 'work-enum.ts')
-writeFileSync(work, "import './colours.ts'\nexport function one() {\n  'use task'\n  return 1\n}\n")
-writeFileSync(
-  join(folder, 'module', 'colours.ts'),
-  'export const none = 0\nexport enum Colour { red, green }\n',
-)
-writeFileSync(
-  join(folder, 'module', 'main-enum.ts'),
-  "import { Kernel } from 'heddle'\nconst kernel = await Kernel.boot({ cpus: 1 })\nconst file = './work-enum.ts'\nawait kernel.import(new URL(file, import.meta.url)).catch(error => console.log(error.message))\nawait kernel.close()\n",
-)
-const enumeration = spawnSync(process.execPath, [heddle, 'run', 'main-enum.ts'], {
-  cwd: join(folder, 'module'),
-  encoding: 'utf8',
-})
-assert.match(
-  enumeration.stdout,
-  /work-enum\.ts: an `enum` cannot be erased as a type: write `const Name = .*\n.*colours\.ts:2:\d+\n/,
-  enumeration.stderr,
-)
+// TypeScript that is more than types: the error names the place, and what to do instead.
+const refusedTypes = [
+  [
+    'enum',
+    'export enum Colour { red, green }',
+    /an `enum` cannot be erased as a type: write `const Name = .*/,
+  ],
+  ['decorator', 'export @(of => of) class Colour {}', /a decorator needs a transpiler: .* --import tsx .*/],
+]
+for (const [name, code, says] of refusedTypes) {
+  const at = text => join(folder, 'module', text)
+  writeFileSync(
+    at(`work-${name}.ts`),
+    `import './${name}.ts'\nexport function one() {\n  'use task'\n  return 1\n}\n`,
+  )
+  writeFileSync(at(`${name}.ts`), `export const none: number = 0\n${code}\n`)
+  writeFileSync(
+    at(`main-${name}.ts`),
+    `import { Kernel } from 'heddle'
+const kernel = await Kernel.boot({ cpus: 1 })
+const work = new URL('./work-' + '${name}.ts', import.meta.url)
+await kernel.import(work).catch(error => console.log(error.message))
+await kernel.close()
+`,
+  )
+  const { stdout, stderr } = spawnSync(process.execPath, [heddle, 'run', `main-${name}.ts`], {
+    cwd: at('.'),
+    encoding: 'utf8',
+  })
+  assert.match(stdout, new RegExp(`work-${name}\\.ts: ${says.source}\\n.*${name}\\.ts:2:\\d+\\n`), stderr)
+}
 
 // Without the loader, the main thread's code is not compiled, and a schedule says so.
 const alone = join(folder, 'module', 'alone.mjs')
@@ -105,4 +116,4 @@ assert.match(untold.stderr, /work says 'use task' and was not compiled.*npx hedd
 assert.equal(untold.stderr.match(/HEDDLE_NOT_COMPILED/g).length, 1)
 
 rmSync(folder, { recursive: true, force: true })
-console.log(`${process.version}: ${cells.length + 3} first steps do what they say`)
+console.log(`${process.version}: ${cells.length + 4} first steps do what they say`)

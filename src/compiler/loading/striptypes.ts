@@ -33,6 +33,27 @@ function refusal(
   return new SyntaxError(`${message}\n${file}:${line}:${column}\n${frame}`)
 }
 
+/** Where the text has its first decorator, which no engine runs yet. Null: it has none. */
+export function decoratorIn(source: string, file: string): string | null {
+  const { program } = parseSync(file, source, { sourceType: 'unambiguous' } as never)
+  const found = firstOf('Decorator', program as never)
+  if (found === null) return null
+  const way = 'node --import tsx --import heddle/register'
+  const message = `a decorator needs a transpiler: run the program by \`${way}\`, or compile the file first`
+  return refusal(source, file, message, found as never).message
+}
+
+function firstOf(type: string, node: Node): Node | null {
+  if (node.type === type) return node
+  for (const value of Object.values(node)) {
+    for (const item of Array.isArray(value) ? value : [value]) {
+      const found = typeof item?.type === 'string' ? firstOf(type, item as Node) : null
+      if (found !== null) return found
+    }
+  }
+  return null
+}
+
 /** Text that would continue an expression without a semicolon. */
 const continues = /[([`+\-*/,.<]/
 
