@@ -9,6 +9,8 @@ function setUp(cpus: number): {
   node: (index: number) => number
   freed: number[]
   callback: number
+  /** The word that counts periods. */
+  period: number
 } {
   const plan = new ArenaPlan()
   const region = Rcu.reserve(plan, cpus)
@@ -22,7 +24,7 @@ function setUp(cpus: number): {
     return { rcu, thread: new KernelThread(arena, id) }
   })
   cpu[0].rcu.initialize(arena.i32)
-  return { arena, cpu, freed, callback, node: index => nodes + index * RcuNode.words }
+  return { arena, cpu, freed, callback, period: region.start, node: index => nodes + index * RcuNode.words }
 }
 
 test('an object is freed only after every online CPU has been quiescent', () => {
@@ -56,6 +58,29 @@ test('idle and offline CPUs delay no callback; a stuck one delays and never brea
   }
   expect(freed).toEqual([node(0)])
 })
+
+/** Other threads have opened so many periods meanwhile. */
+test.each([2 ** 30, 2 ** 31, 2 ** 31 + 2 ** 30, 2 ** 32 - 4])(
+  'a grace period is whole after %d numbers of periods',
+  gap => {
+    const { arena, cpu, node, callback, period } = setUp(3)
+    const [a, b, c] = cpu
+    for (const { rcu, thread } of [a, b]) rcu.online(thread)
+    a.rcu.callRcu(a.thread, node(0), callback)
+    for (const { rcu, thread } of [a, b]) rcu.quiescent(thread)
+    expect(a.rcu.runCallbacks(a.thread)).toBe(1)
+    // One that had no callback meanwhile, and one whose callback has waited since.
+    c.rcu.callRcu(c.thread, node(1), callback)
+    Atomics.add(arena.i32, period, gap | 0)
+    b.rcu.quiescent(b.thread)
+    a.rcu.callRcu(a.thread, node(2), callback)
+    a.rcu.quiescent(a.thread)
+    expect(a.rcu.runCallbacks(a.thread)).toBe(0)
+    expect(c.rcu.runCallbacks(c.thread)).toBe(1)
+    b.rcu.quiescent(b.thread)
+    expect(a.rcu.runCallbacks(a.thread)).toBe(1)
+  },
+)
 
 test('callbacks run in the order they were queued, as many as asked for', () => {
   const { cpu, node, freed, callback, arena } = setUp(1)

@@ -86,8 +86,12 @@ export class Rcu {
   private readonly start: number
   private readonly threads: number
   private readonly callbacks: RcuCallback[] = []
-  /** Every period up to this one has passed, as of this thread's last reading of all words. */
+  /**
+   * Every period up to this one has passed, as of this thread's last reading of all words. Numbers wrap, so
+   * it is forgotten while the thread has no callback: a billion periods may come before the next one.
+   */
   private passed = FIRST_PERIOD
+  private knowsPassed = false
   /** What this thread's word holds while it is online. */
   private seen = OFFLINE
   private hasJoined = false
@@ -193,9 +197,10 @@ export class Rcu {
 
   /** Whether every CPU has been quiescent since the period was opened. */
   hasPassed(i32: Int32Array, period: number): boolean {
-    if (((this.passed - period) | 0) >= 0) return true
+    if (this.knowsPassed && ((this.passed - period) | 0) >= 0) return true
     // The latest period before the words are read: a period that opens during the reading is not covered.
-    let least = Atomics.load(i32, this.start + PERIOD)
+    const latest = Atomics.load(i32, this.start + PERIOD)
+    let least = latest
     const { words } = this
     const joins = Atomics.load(i32, this.start + JOINS)
     if (joins !== this.joins) this.lookForJoined(i32, joins)
@@ -204,7 +209,9 @@ export class Rcu {
       if (seen !== OFFLINE && seen !== IDLE && ((seen - least) | 0) < 0) least = seen // (E)
     }
     if (this.passed !== least) this.passed = least
-    return ((least - period) | 0) >= 0
+    if (!this.knowsPassed) this.knowsPassed = true
+    // As distances from the latest period: a callback may be more than half of all numbers old.
+    return (latest - least) >>> 0 <= (latest - period) >>> 0
   }
 
   /**
@@ -223,8 +230,10 @@ export class Rcu {
     Atomics.store(i32, node + RcuNode.callback, callback | (thread.ownerTag << TAG_SHIFT))
     i32[node + RcuNode.period] = this.requestPeriod(i32)
     const tail = i32[at + TAIL]
-    if (tail === 0) i32[at + HEAD] = node
-    else i32[tail + RcuNode.next] = node
+    if (tail === 0) {
+      this.knowsPassed = false
+      i32[at + HEAD] = node
+    } else i32[tail + RcuNode.next] = node
     i32[at + TAIL] = node
     Atomics.store(i32, at + QUEUED, i32[at + QUEUED] + 1)
   }
@@ -331,9 +340,10 @@ export class Rcu {
     }
     if (moved !== 0) {
       const tail = i32[to + TAIL]
-      if (tail === 0)
+      if (tail === 0) {
+        this.knowsPassed = false
         i32[to + HEAD] = first // (G)
-      else i32[tail + RcuNode.next] = first
+      } else i32[tail + RcuNode.next] = first
       i32[to + TAIL] = last
       Atomics.store(i32, to + QUEUED, i32[to + QUEUED] + moved)
     }
