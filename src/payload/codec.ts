@@ -1,4 +1,4 @@
-import type { Arena, ArenaPlan, Region } from '../arena/memory/arena.ts'
+import { ArenaFullError, type Arena, type ArenaPlan, type Region } from '../arena/memory/arena.ts'
 import { assert } from '../arena/assert.ts'
 import type { PayloadHeap } from '../arena/memory/heap.ts'
 import type { KernelThread } from '../arena/sync/thread.ts'
@@ -11,8 +11,13 @@ import { PUBLISHED_COUNT_AT, STRUCTURE_WORDS_AT } from './format.ts'
 import { immediateOf, immediateOfList, readImmediate } from './immediate.ts'
 import { PublishedObjects } from './publishedobjects.ts'
 import { putPayload, takePayload } from './exchange.ts'
-import { failureInWords, UntravelableError } from './untravelable.ts'
+import { failureInWords, isStackOverflow, UntravelableError } from './untravelable.ts'
 import { checkTransfer, detach } from './transfer.ts'
+
+/** What `write` gets. */
+const VALUE = 0
+const LIST = 1
+const FAILURE = 2
 
 /**
  * Writes values into the arena's payload heap and reads them. Each thread has one codec. docs/payloads.md
@@ -52,7 +57,7 @@ export class PayloadCodec {
       const word = immediateOf(value)
       if (word !== 0) return word
     }
-    return this.write(value, root, false, transfer)
+    return this.write(value, root, VALUE, transfer)
   }
 
   /** As `encode`, for the arguments of a call: only the elements of the list are written. */
@@ -61,17 +66,20 @@ export class PayloadCodec {
       const word = immediateOfList(list)
       if (word !== 0) return word
     }
-    return this.write(list, root, true, transfer)
+    return this.write(list, root, LIST, transfer)
   }
 
   /**
-   * Returns the payload word of a thrown value. A part of it that cannot travel is replaced by a description.
+   * Returns the payload word of a thrown value. A part of an error that cannot travel or be read is left out,
+   * or replaced by a description; so is any other value that cannot travel. Throws ArenaFullError.
    */
   encodeFailure(thrown: unknown): number {
+    const word = immediateOf(thrown)
+    if (thrown === undefined || word !== 0) return word
     try {
-      return this.encode(thrown, 'error')
+      return this.write(thrown, 'error', FAILURE, undefined)
     } catch (refusal) {
-      if (!(refusal instanceof UntravelableError)) throw refusal
+      if (refusal instanceof ArenaFullError) throw refusal
       return this.encode(failureInWords(thrown, refusal), 'error')
     }
   }
@@ -174,7 +182,7 @@ export class PayloadCodec {
   private write(
     value: unknown,
     root: string,
-    isList: boolean,
+    what: typeof VALUE | typeof LIST | typeof FAILURE,
     transfer: readonly ArrayBuffer[] | undefined,
   ): number {
     if (transfer !== undefined) checkTransfer(transfer)
@@ -183,8 +191,8 @@ export class PayloadCodec {
     this.encoder = this.spare ?? new PayloadEncoder(this.published)
     this.spare = null
     try {
-      encoder.start(root)
-      if (isList) encoder.list(value as readonly unknown[])
+      encoder.start(root, what === FAILURE)
+      if (what === LIST) encoder.list(value as readonly unknown[])
       else encoder.value(value)
       const words = encoder.finish()
       assert(words > 0, 'a payload has at least one word')
@@ -192,12 +200,22 @@ export class PayloadCodec {
       encoder.writer.copyTo(this.arena.i32, this.arena.u8, pointer)
       if (transfer !== undefined) detach(transfer)
       return pointer
+    } catch (error) {
+      throw isStackOverflow(error) ? tooDeep(root) : error
     } finally {
       encoder.release()
       this.spare = this.encoder
       this.encoder = encoder
     }
   }
+}
+
+function tooDeep(root: string): UntravelableError {
+  return new UntravelableError(
+    root,
+    'a value that is nested too deeply for the stack of this thread',
+    'send it flatter, for example a list instead of a linked list',
+  )
 }
 
 /** Reserves the words for published objects in the arena of a kernel. */

@@ -4,6 +4,7 @@ import { copyOf } from './bytes.ts'
 import * as format from './format.ts'
 import { TextBytes } from './text.ts'
 import { travellingByName } from './travelling.ts'
+import { isStackOverflow } from './untravelable.ts'
 
 /** Finds published objects by their ids. */
 export interface ObjectSource {
@@ -54,6 +55,8 @@ export class PayloadDecoder {
       const published = this.i32[pointer + format.PUBLISHED_COUNT_AT]
       assert(this.at === end - published, 'the decoder reads a payload to its end')
       return value
+    } catch (error) {
+      throw isStackOverflow(error) ? tooDeepHere() : error
     } finally {
       this.pointer = outer
       this.end = outerEnd
@@ -131,7 +134,7 @@ export class PayloadDecoder {
       case format.ERROR:
         return this.error(argument)
       case format.DOM_EXCEPTION:
-        return this.domException()
+        return this.domException(argument)
       case format.BUFFER:
       case format.BUFFER_FAR:
         return this.arrayBuffer((word >>> 1) & format.TAG_MASK, argument, undefined)
@@ -320,18 +323,29 @@ export class PayloadDecoder {
     if ((has & format.ERROR_HAS_STACK) !== 0) hide(error, 'stack', this.value())
     if ((has & format.ERROR_HAS_CAUSE) !== 0) hide(error, 'cause', this.value())
     if ((has & format.ERROR_HAS_ERRORS) !== 0) hide(error, 'errors', this.value())
+    if ((has & format.ERROR_HAS_SUPPRESSED) !== 0) {
+      hide(error, 'error', this.value())
+      hide(error, 'suppressed', this.value())
+    }
+    this.errorProperties(error)
+    return error
+  }
+
+  private errorProperties(error: Error): void {
     while (!this.isAbsent()) {
       const key = this.value() as string
       if (key === 'name') hide(error, key, this.value())
       else define(error, key, this.value())
     }
-    return error
   }
 
-  private domException(): DOMException {
+  private domException(hasMore: number): DOMException {
     const message = this.value() as string
     const error = this.remember(withoutTrace(() => new DOMException(message, this.value() as string)))
     hide(error, 'stack', this.value())
+    if (hasMore === 0) return error
+    if (this.value() === true) hide(error, 'cause', this.value())
+    this.errorProperties(error)
     return error
   }
 
@@ -394,6 +408,13 @@ export function define(object: object, key: string, value: unknown): void {
 
 function hide(object: object, key: string, value: unknown): void {
   Object.defineProperty(object, key, { value, writable: true, enumerable: false, configurable: true })
+}
+
+/** The sender's stack was larger, or less of it was used. */
+function tooDeepHere(): RangeError {
+  return new RangeError(
+    'a value arrived that is nested too deeply for the stack of this thread; send it flatter, for example a list instead of a linked list',
+  )
 }
 
 export function makeError(number: number): Error {

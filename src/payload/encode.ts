@@ -5,12 +5,22 @@ import * as kinds from './kinds.ts'
 import { ObjectNumbers } from './objectnumbers.ts'
 import { isDetached } from './transfer.ts'
 import { ofAnotherCopy, travellingOf } from './travelling.ts'
-import { describe, formatPath, keyStep, type PathStep, UntravelableError, valueStep } from './untravelable.ts'
-import { followsBuffer, isResizable } from './views.ts'
+import {
+  describe,
+  formatPath,
+  keyStep,
+  type PathStep,
+  reasonInWords,
+  UntravelableError,
+  valueStep,
+} from './untravelable.ts'
+import { followsBuffer, isOutOfBounds, isResizable } from './views.ts'
 import { PayloadWriter } from './writer.ts'
 
 /** Gives an id to each published object: every thread of the kernel can find the object by it. */
 export interface ObjectIds {
+  /** False: the platform cannot send the object to all threads. */
+  carries(object: object): boolean
   idOf(object: object): number
 }
 
@@ -42,14 +52,17 @@ export class PayloadEncoder {
   protected published: number[] = []
   /** Whether a property of an error that cannot travel is left out. */
   protected readonly omits: boolean = true
+  /** Whether the value was thrown: an error in it arrives, whatever its parts are. */
+  private isFailure: boolean = false
 
   constructor(lender: ObjectIds) {
     this.lender = lender
   }
 
   /** `root` names the value in error messages: 'args', 'result'. */
-  start(root: string): void {
+  start(root: string, isFailure: boolean = false): void {
     this.root = root
+    this.isFailure = isFailure
     this.depth = 0
     this.writer.start(format.HEADER_WORDS)
   }
@@ -259,8 +272,7 @@ export class PayloadEncoder {
     if (numbers === length && length > 0) {
       if (integers) {
         writer.tag(format.ARRAY_INT32, length)
-        writer.reserve(length)
-        for (let index = 0; index < length; index++) writer.words[writer.at++] = value[index] as number
+        writer.integers(value as readonly number[])
       } else {
         writer.tag(format.ARRAY_FLOAT64, length)
         writer.doubles(value as readonly number[])
@@ -334,73 +346,128 @@ export class PayloadEncoder {
     const writer = this.writer
     const number = errorNumber(error)
     const message = descriptorValue(error, 'message')
-    const stack = error.stack
+    const stack = this.read(() => error.stack)
     const hasCause = hasOwn(error, 'cause')
+    const isSuppressed = number === format.SUPPRESSED_ERROR
     const errors = number === format.AGGREGATE_ERROR ? descriptorValue(error, 'errors') : undefined
     writer.tag(format.ERROR, number)
     writer.word(
       (message === undefined ? 0 : format.ERROR_HAS_MESSAGE) |
         (typeof stack === 'string' ? format.ERROR_HAS_STACK : 0) |
         (hasCause ? format.ERROR_HAS_CAUSE : 0) |
-        (Array.isArray(errors) ? format.ERROR_HAS_ERRORS : 0),
+        (Array.isArray(errors) ? format.ERROR_HAS_ERRORS : 0) |
+        (isSuppressed ? format.ERROR_HAS_SUPPRESSED : 0),
     )
-    if (message !== undefined) writer.string(String(message))
+    if (message !== undefined) writer.string(this.read(() => String(message)) ?? '')
     if (typeof stack === 'string') writer.string(stack)
     const depth = this.depth++
-    if (hasCause) {
-      this.steps[depth] = 'cause'
-      this.value(error.cause)
+    if (hasCause) this.part(depth, 'cause', () => error.cause)
+    if (Array.isArray(errors)) this.errorList(depth, errors)
+    if (isSuppressed) {
+      this.part(depth, 'error', () => descriptorValue(error, 'error'))
+      this.part(depth, 'suppressed', () => descriptorValue(error, 'suppressed'))
     }
-    if (Array.isArray(errors)) {
-      this.steps[depth] = 'errors'
-      this.value(errors)
-    }
-    this.errorProperties(error, depth)
+    this.errorProperties(error, depth, this.nameOfError(error))
     this.depth = depth
+  }
+
+  /** What an accessor of an error returns; in a failure undefined if it throws. */
+  private read<T>(get: () => T): T | undefined {
+    try {
+      return get()
+    } catch (thrown) {
+      if (!this.isFailure) throw thrown
+      return undefined
+    }
+  }
+
+  /** Writes a part of an error. In a failure, a text replaces a part that cannot travel. */
+  private part(depth: number, step: PathStep, get: () => unknown): void {
+    this.steps[depth] = step
+    if (!this.isFailure) {
+      this.value(get())
+      return
+    }
+    const refusal = this.attempt(() => this.value(get()))
+    if (refusal !== null) this.writer.string(`(${reasonInWords(this.path(), refusal.thrown)})`)
+  }
+
+  private errorList(depth: number, errors: readonly unknown[]): void {
+    this.steps[depth] = 'errors'
+    if (!this.isFailure) {
+      this.value(errors)
+      return
+    }
+    if (this.reference(errors)) return
+    this.writer.tag(format.ARRAY, errors.length)
+    this.depth++
+    for (let index = 0; index < errors.length; index++) this.part(depth + 1, index, () => errors[index])
+    this.depth--
+  }
+
+  /** Writes a part of a value, or nothing if that throws. Returns null, or the error. */
+  private attempt(write: () => void): { readonly thrown: unknown } | null {
+    const { writer, depth, numbers, published, shapes } = this
+    const mark = writer.at
+    const farMark = writer.farCount
+    const numbersMark = numbers.count
+    const publishedMark = published.length
+    const shapeCount = shapes.length
+    try {
+      write()
+      return null
+    } catch (thrown) {
+      writer.rollback(mark, farMark)
+      numbers.forget(numbersMark)
+      published.length = publishedMark
+      shapes.length = shapeCount
+      this.depth = depth
+      return { thrown }
+    }
   }
 
   /**
    * Writes the other properties of an error (`code`, `path`, its own `name`). One that cannot travel is left
    * out: the error itself must arrive.
    */
-  protected errorProperties(error: Error, depth: number): void {
-    const writer = this.writer
+  private errorProperties(error: Error, depth: number, name: string | undefined): void {
+    const { writer } = this
     const keys = Object.keys(error).filter(key => key !== 'message' && key !== 'stack' && key !== 'cause')
-    const name = this.nameOfError(error)
     if (name !== undefined && !keys.includes('name')) keys.push('name')
     for (const key of keys) {
-      const mark = writer.at
-      const farMark = writer.farCount
-      const numbersMark = this.numbers.count
-      const publishedMark = this.published.length
-      const shapeCount = this.shapes.length
       this.steps[depth] = key
-      this.depth = depth + 1
-      writer.string(key)
-      try {
-        this.value(key === 'name' ? name : (error as unknown as Record<string, unknown>)[key])
-      } catch (refusal) {
-        if (!this.omits || !(refusal instanceof UntravelableError)) throw refusal
-        writer.rollback(mark, farMark)
-        this.numbers.forget(numbersMark)
-        this.published.length = publishedMark
-        this.shapes.length = shapeCount
-      }
+      const refusal = this.attempt(() => {
+        writer.string(key)
+        this.value(
+          key === 'name' && name !== undefined ? name : (error as unknown as Record<string, unknown>)[key],
+        )
+      })
+      if (refusal === null || this.isFailure) continue
+      if (!this.omits || !(refusal.thrown instanceof UntravelableError)) throw refusal.thrown
     }
     writer.tag(format.ABSENT, 0)
   }
 
   /** The name that an error has as a property of its own when it arrives. */
   protected nameOfError(error: Error): string | undefined {
-    return ownName(error)
+    return this.read(() => ownName(error))
   }
 
   private domException(error: DOMException): void {
-    const writer = this.writer
-    writer.tag(format.DOM_EXCEPTION, 0)
+    const { writer } = this
+    const hasCause = hasOwn(error, 'cause')
+    const hasMore = hasCause || Object.keys(error).length > 0
+    writer.tag(format.DOM_EXCEPTION, hasMore ? 1 : 0)
     writer.string(error.message)
     writer.string(error.name)
-    writer.string(typeof error.stack === 'string' ? error.stack : '')
+    const stack = this.read(() => error.stack)
+    writer.string(typeof stack === 'string' ? stack : '')
+    if (!hasMore) return
+    const depth = this.depth++
+    writer.tag(hasCause ? format.TRUE : format.FALSE, 0)
+    if (hasCause) this.part(depth, 'cause', () => error.cause)
+    this.errorProperties(error, depth, undefined)
+    this.depth = depth
   }
 
   private view(view: ArrayBufferView): void {
@@ -408,6 +475,9 @@ export class PayloadEncoder {
     const name = kinds.typedArrayName(view) as string | undefined
     const number = format.viewNumbers.get(name ?? 'DataView') as number
     const buffer = view.buffer
+    if (isDetached(buffer as ArrayBuffer)) this.refuse(view, 'a view of a detached ArrayBuffer')
+    if (isResizable(buffer) && isOutOfBounds(view))
+      this.refuse(view, 'a view beyond the end of its ArrayBuffer')
     const follows = followsBuffer(view)
     if (!follows && view.byteOffset === 0 && view.byteLength === buffer.byteLength && !isResizable(buffer)) {
       writer.tag(format.VIEW_WHOLE, number)
@@ -432,6 +502,7 @@ export class PayloadEncoder {
   }
 
   protected lend(value: object): void {
+    if (!this.lender.carries(value)) this.refuse(value)
     const id = this.lender.idOf(value)
     this.published.push(id)
     this.writer.tag(format.PUBLISHED, id)
@@ -457,7 +528,7 @@ export class PayloadEncoder {
         ? 'export it from a module and let the task import that module'
         : isTransferable(value)
           ? 'list it in the option `transfer` to move it'
-          : ''
+          : onlyMessages(value)
     const foreign = typeof value === 'object' && value !== null ? ofAnotherCopy(value) : undefined
     if (foreign !== undefined) {
       throw new UntravelableError(
@@ -473,6 +544,14 @@ export class PayloadEncoder {
 /** Objects that `postMessage` moves to another thread and never copies. */
 const transferable =
   /^(?:MessagePort|OffscreenCanvas|ImageBitmap|ReadableStream|WritableStream|TransformStream|AudioData|VideoFrame|RTCDataChannel|MediaSourceHandle|FileHandle)$/
+
+/** What to do with an object that only a message to one thread can copy; '' for others. */
+function onlyMessages(value: unknown): string {
+  if (typeof value !== 'object' || value === null || kinds.kindOf(value) !== kinds.PUBLISHED) return ''
+  return Object.prototype.toString.call(value) === '[object WebAssembly.Memory]'
+    ? 'make it with `shared: true`'
+    : 'send it as a message: task.post(value), or post(value) in the task'
+}
 
 function isTransferable(value: unknown): boolean {
   return transferable.test(Object.prototype.toString.call(value).slice(8, -1))

@@ -76,7 +76,10 @@ export const REGEXP = 22
 export const BOXED = 23
 /** The built-in class (an index into `errorClasses`); then flags for the fields, and the fields. */
 export const ERROR = 24
-/** The message, the name and the stack. */
+/**
+ * The message, the name and the stack. Argument 1: then whether there is a cause, the cause, and the key and
+ * value of each other property, as those of an error.
+ */
 export const DOM_EXCEPTION = 25
 /** Byte length; then the bytes. */
 export const BUFFER = 26
@@ -193,6 +196,8 @@ export const ERROR_HAS_MESSAGE = 1
 export const ERROR_HAS_STACK = 2
 export const ERROR_HAS_CAUSE = 4
 export const ERROR_HAS_ERRORS = 8
+/** The `error` and the `suppressed` of a SuppressedError. */
+export const ERROR_HAS_SUPPRESSED = 16
 
 type ErrorClass = new (message?: string) => Error
 
@@ -206,8 +211,11 @@ export const errorClasses: readonly ErrorClass[] = [
   TypeError,
   URIError,
   AggregateError as unknown as ErrorClass,
+  // Missing on older platforms.
+  (globalThis as unknown as { SuppressedError?: ErrorClass }).SuppressedError ?? Error,
 ]
-export const AGGREGATE_ERROR: number = errorClasses.length - 1
+export const AGGREGATE_ERROR = 7
+export const SUPPRESSED_ERROR = 8
 
 type ViewClass = new (buffer: ArrayBufferLike, offset?: number, length?: number) => ArrayBufferView
 

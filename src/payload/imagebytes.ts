@@ -19,6 +19,7 @@ const HEADER_WORDS = 4
 const isLittleEndian = new Uint8Array(new Uint32Array([1]).buffer)[0] === 1
 
 const noIds = {
+  carries: () => true,
   idOf(): never {
     throw new Error('an image for another process has no published objects')
   },

@@ -108,6 +108,7 @@ const kindByTag: ReadonlyMap<string, number> = new Map([
   ['Blob', PUBLISHED],
   ['File', PUBLISHED],
   ['CryptoKey', PUBLISHED],
+  ['KeyObject', PUBLISHED],
   ['Promise', UNTRAVELABLE],
   ['WeakMap', UNTRAVELABLE],
   ['WeakSet', UNTRAVELABLE],
@@ -186,6 +187,7 @@ function kindOfPrototype(prototype: object): number {
     if (tag?.get !== undefined && isTypedArrayTag(tag.get)) return VIEW
     const kind = typeof tag?.value === 'string' ? kindOfTag(tag.value, at) : undefined
     if (kind !== undefined) return kind
+    if (Object.getOwnPropertySymbols(at).some(isCloneSymbol)) return PUBLISHED
     if (Object.hasOwn(at, 'constructor')) {
       const constructor = (at as { constructor: unknown }).constructor
       const isNative = typeof constructor === 'function' && nativeCode.test(constructor.toString())
@@ -194,6 +196,11 @@ function kindOfPrototype(prototype: object): number {
     }
   }
   return PLAIN
+}
+
+/** On the prototypes of Node's own classes that only its messages can copy: BlockList, Histogram. */
+function isCloneSymbol(symbol: symbol): boolean {
+  return symbol.description?.endsWith('messaging_clone_symbol') === true
 }
 
 const nativeCode = /\{\s*\[native code\]\s*\}$/

@@ -1,8 +1,12 @@
+import { createSecretKey } from 'node:crypto'
+import { BlockList } from 'node:net'
+import { createHistogram } from 'node:perf_hooks'
 import { Worker } from 'node:worker_threads'
 import { afterEach, expect, test } from 'vitest'
 import { ArenaFullError } from '../arena/memory/arena.ts'
 import { payloadArena } from '../../testing/payload/setup.ts'
 import { registerTravelling } from './travelling.ts'
+import { UntravelableError } from './untravelable.ts'
 
 const { arena, heap, codecs, threads } = payloadArena({ bytes: 4 << 20, threads: 2 })
 const [sender, receiver] = codecs
@@ -174,6 +178,140 @@ test('a value that a task throws always arrives, as a description if it cannot t
   expect(arrived.cause).toContain('error.cause: a function')
   expect(fail(() => 1).message).toContain('the task threw a function')
   expect(fail('text')).toBe('text')
+})
+
+test('each part of a thrown error arrives that can, whatever its other parts are', () => {
+  const fail = (thrown: unknown): any => {
+    const word = sender.encodeFailure(thrown)
+    const arrived = receiver.decode(word)
+    receiver.free(word)
+    return arrived
+  }
+  const throws = (): never => {
+    throw new Error('mine')
+  }
+  const withCode = fail(
+    Object.assign(new TypeError('m', { cause: { request() {} } }), { code: 'E', on() {} }),
+  )
+  expect(withCode).toBeInstanceOf(TypeError)
+  expect(withCode).toMatchObject({ message: 'm', code: 'E' })
+  expect(withCode.cause).toContain('error.cause.request: a function')
+
+  const [one, three] = [new RangeError('one'), new Error('three')]
+  const all = fail(new AggregateError([one, () => 2, three, one], 'all'))
+  expect(all).toBeInstanceOf(AggregateError)
+  expect(all.errors).toEqual([one, expect.stringContaining('error.errors[1]: a function'), three, one])
+  expect(all.errors[3]).toBe(all.errors[0])
+
+  for (const key of ['name', 'stack', 'cause', 'extra']) {
+    const error = Object.assign(new SyntaxError('m'), { code: 'E' })
+    Object.defineProperty(error, key, { get: throws, enumerable: key === 'extra' })
+    const arrived = fail(error)
+    expect(arrived, key).toBeInstanceOf(SyntaxError)
+    expect(arrived, key).toMatchObject({ message: 'm', code: 'E' })
+    expect(arrived.cause, key).toBe(
+      key === 'cause' ? '(error.cause: it cannot be read: Error: mine)' : undefined,
+    )
+  }
+  expect(
+    fail(Object.defineProperty(new EvalError(), 'message', { value: { toString: throws } })),
+  ).toBeInstanceOf(EvalError)
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  expect(fail(proxy)).toBeInstanceOf(TypeError)
+  expect(fail({ status: 5, on() {} }).message).toContain('error.on: a function')
+})
+
+const Suppressed = (globalThis as { SuppressedError?: new (...of: unknown[]) => Error }).SuppressedError
+
+test.skipIf(Suppressed === undefined)('a SuppressedError arrives with both errors', () => {
+  const made = new Suppressed!(new RangeError('later'), new TypeError('earlier'), 'both')
+  const arrived = travel(made) as Error & { error: Error; suppressed: Error }
+  expect(arrived).toBeInstanceOf(Suppressed)
+  expect(Object.keys(arrived)).toEqual([])
+  expect(arrived.message).toBe('both')
+  expect(arrived.error).toBeInstanceOf(RangeError)
+  expect(arrived.suppressed).toBeInstanceOf(TypeError)
+  expect(() => travel(new Suppressed!(() => 1, 2))).toThrow('value.error: a function')
+})
+
+test('a DOMException arrives with its cause and its own properties', () => {
+  const error = Object.assign(new DOMException('m', 'AbortError'), { path: '/a' })
+  Object.defineProperty(error, 'cause', { value: new RangeError('why') })
+  const arrived = travel(error)
+  expect(arrived).toBeInstanceOf(DOMException)
+  expect(arrived).toMatchObject({ name: 'AbortError', message: 'm', code: 20, path: '/a' })
+  expect(arrived.cause).toBeInstanceOf(RangeError)
+  expect(Object.keys(arrived)).toEqual(['path'])
+})
+
+test('an object that only a message to one thread can copy is refused, not emptied', () => {
+  const key = createSecretKey(new Uint8Array(8))
+  for (const value of [key, new BlockList(), createHistogram(), new Blob(['a']), new File(['a'], 'f')]) {
+    expect(() => sender.encode({ value }, 'args')).toThrow(
+      /args.value: .* cannot travel .*task.post\(value\)/,
+    )
+  }
+  const memory = new WebAssembly.Memory({ initial: 1 })
+  expect(() => sender.encode(memory, 'args')).toThrow('args: a WebAssembly.Memory cannot travel')
+})
+
+test('a view of a detached buffer, or beyond the end of one, is refused with its path', () => {
+  const resizable = (): ArrayBuffer => new ArrayBuffer(16, { maxByteLength: 32 })
+  const Views: (new (
+    buffer: ArrayBuffer,
+    offset?: number,
+    length?: number,
+  ) => ArrayBufferView<ArrayBuffer>)[] = [Uint8Array, Float64Array, DataView]
+  for (const View of Views) {
+    const detached = new View(new ArrayBuffer(16))
+    structuredClone(detached.buffer, { transfer: [detached.buffer] })
+    expect(() => sender.encode({ detached }, 'value')).toThrow(
+      'value.detached: a view of a detached ArrayBuffer',
+    )
+    for (const beyond of [new View(resizable(), 8, 1), new View(resizable(), 8)]) {
+      beyond.buffer.resize(4)
+      expect(() => sender.encode({ beyond }, 'value')).toThrow('value.beyond: a view beyond the end')
+      beyond.buffer.resize(32)
+      expect(travel(beyond)).toEqual(beyond)
+    }
+  }
+})
+
+test('a list of numbers whose getter changes is refused, not sent as other numbers', () => {
+  for (const [first, others] of [
+    [1, [2, 3]],
+    [0.5, [2.5, 3]],
+  ] as const) {
+    const list: number[] = [first, ...others]
+    let reads = 0
+    Object.defineProperty(list, 1, { enumerable: true, get: () => (reads++ === 0 ? first : 'text') })
+    expect(() => sender.encode(list, 'value')).toThrow('a getter of a list of numbers')
+  }
+})
+
+test('a value too deep for the stack is refused with its name, and the codec still works', () => {
+  const nested = (make: (inner: unknown) => unknown): unknown => {
+    let value: unknown = 1
+    for (let depth = 0; depth < 100_000; depth++) value = make(value)
+    return value
+  }
+  const makes: ((inner: unknown) => unknown)[] = [
+    next => ({ next }),
+    next => [next],
+    next => new Map([[1, next]]),
+    next => new Set([next]),
+    cause => new Error('e', { cause }),
+  ]
+  for (const make of makes) {
+    const value = nested(make)
+    expect(() => sender.encode(value, 'args')).toThrow('args: a value that is nested too deeply')
+    expect(() => sender.encode(value, 'args')).toThrow(UntravelableError)
+    const word = sender.encodeFailure(value)
+    expect(receiver.decode(word)).toBeInstanceOf(Error)
+    receiver.free(word)
+    expect(travel({ a: [1] })).toEqual({ a: [1] })
+  }
 })
 
 test('a buffer in transfer is detached only after the payload is written', () => {

@@ -68,6 +68,20 @@ const ANSWER_STEP_MS = 20
 
 const ofThisThread = new WeakMap<SharedArrayBuffer, PublishedObjects>()
 
+/**
+ * Whether the channels of Node carry the object to several threads: not a Blob, a key or another object of
+ * Node's own.
+ */
+function isShared(object: object): boolean {
+  const tag = Object.prototype.toString.call(object).slice(8, -1)
+  if (tag === 'WebAssembly.Memory') return isSharedBuffer((object as { readonly buffer: unknown }).buffer)
+  return tag === 'WebAssembly.Module' || isSharedBuffer(object)
+}
+
+function isSharedBuffer(value: unknown): boolean {
+  return Object.prototype.toString.call(value) === '[object SharedArrayBuffer]'
+}
+
 export class PublishedObjects implements ObjectIds, ObjectSource {
   private readonly i32: Int32Array<SharedArrayBuffer>
   private readonly control: number
@@ -158,6 +172,11 @@ export class PublishedObjects implements ObjectIds, ObjectSource {
     this.exchange?.close()
     this.exchange = null
     this.objects.clear()
+  }
+
+  carries(object: object): boolean {
+    this.open()
+    return !this.isDirect || isShared(object)
   }
 
   idOf(object: object): number {

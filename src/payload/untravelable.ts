@@ -31,6 +31,11 @@ Object.defineProperty(UntravelableError.prototype, 'name', {
   configurable: true,
 })
 
+/** Whether the stack was full: V8 and JavaScriptCore, or SpiderMonkey. */
+export function isStackOverflow(error: unknown): boolean {
+  return error instanceof Error && /^Maximum call stack size exceeded|^too much recursion/.test(error.message)
+}
+
 const identifier = /^[A-Za-z_$][\w$]*$/
 
 /**
@@ -61,21 +66,25 @@ export function describe(value: unknown): string {
   return name === 'Object' ? 'this object' : `${/^[AEIOU]/.test(name) ? 'an' : 'a'} ${name}`
 }
 
-/**
- * Replaces a thrown value that cannot travel: the same error with its cause as text, or an error about the
- * value.
- */
-export function failureInWords(thrown: unknown, refusal: UntravelableError): Error {
-  if (!(thrown instanceof Error)) {
-    return new TypeError(`the task threw ${describe(thrown)}, which cannot travel (${refusal.message})`, {
-      cause: refusal,
-    })
+/** Why a value cannot travel, as a text with its path. */
+export function reasonInWords(path: string, refusal: unknown): string {
+  if (refusal instanceof UntravelableError) return refusal.message
+  let text: string
+  try {
+    text = String(refusal)
+  } catch {
+    text = 'an error that cannot be shown'
   }
-  const { message, stack, name } = thrown
-  const copy = new Error(message, { cause: `(${refusal.message})` })
-  Object.setPrototypeOf(copy, Object.getPrototypeOf(thrown) as object)
-  Object.defineProperty(copy, 'stack', { value: stack, configurable: true, writable: true })
-  if (copy.name !== name)
-    Object.defineProperty(copy, 'name', { value: name, configurable: true, writable: true })
-  return copy
+  return `${path}: it cannot be read: ${text}`
+}
+
+/** Replaces a thrown value that cannot travel. */
+export function failureInWords(thrown: unknown, refusal: unknown): Error {
+  let kind: string
+  try {
+    kind = describe(thrown)
+  } catch {
+    kind = 'an object'
+  }
+  return new TypeError(`the task threw ${kind}, which cannot travel (${reasonInWords('error', refusal)})`)
 }

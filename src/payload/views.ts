@@ -40,8 +40,8 @@ export function followsBuffer(view: ArrayBufferView): boolean {
 
 const arrayKeys = Uint8Array.prototype.keys
 
-/** Whether a view of fixed length reaches beyond its buffer: then its methods throw. */
-function isOutOfBounds(view: ArrayBufferView): boolean {
+/** Whether a view reaches beyond its resizable buffer: then its methods throw. */
+export function isOutOfBounds(view: ArrayBufferView): boolean {
   try {
     if (kinds.typedArrayName(view) === undefined) return view.byteLength < 0
     arrayKeys.call(view as Uint8Array)

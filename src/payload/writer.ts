@@ -80,13 +80,30 @@ export class PayloadWriter {
     this.at += 2
   }
 
+  /** Writes one word for each value. */
+  integers(values: readonly number[]): void {
+    const { length } = values
+    this.reserve(length)
+    const { words, at } = this
+    for (let index = 0; index < length; index++) {
+      const value = values[index]
+      if ((value | 0) !== value) throw changedWhileRead()
+      words[at + index] = value
+    }
+    this.at += length
+  }
+
   /** Writes one float64 for each value, from an even word. */
   doubles(values: readonly number[]): void {
     const length = values.length
     this.reserve(length * 2 + 1)
     if ((this.at & 1) !== 0) this.words[this.at++] = 0
     const target = new Float64Array(this.words.buffer, this.at * 4, length)
-    for (let index = 0; index < length; index++) target[index] = values[index]
+    for (let index = 0; index < length; index++) {
+      const value = values[index]
+      if (typeof value !== 'number') throw changedWhileRead()
+      target[index] = value
+    }
     this.at += length * 2
   }
 
@@ -154,4 +171,10 @@ export class PayloadWriter {
   get farCount(): number {
     return this.far.length
   }
+}
+
+function changedWhileRead(): TypeError {
+  return new TypeError(
+    'a getter of a list of numbers returned another value when it was read again; send a list without getters',
+  )
 }
