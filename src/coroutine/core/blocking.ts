@@ -1,4 +1,4 @@
-import { type Known, refuseUnknown } from './knownoptions.ts'
+import { type Known, refuseUnknown, show } from './knownoptions.ts'
 import { type Twin, twin, twinOf } from './coroutine.ts'
 import { blocks, checkFace, ran, toRun } from './faces.ts'
 import { asFrame, type Reenter, take } from './frames.ts'
@@ -89,6 +89,7 @@ export function* suspendForm<T>(
   refuseUnknown('suspend(register, options)', options, waitOptions)
   const { signal, timeout = Infinity } = options
   checkTime('timeout', timeout)
+  checkSignal(signal)
   const value = yield* suspending(timeout, signal, register)
   if (value === TIMED_OUT) throw timeoutError('suspend', timeout)
   return value as T
@@ -148,6 +149,7 @@ const sleeping: (ms: number, options?: Pick<WaitOptions, 'signal'>) => Blocking<
   'sleep',
   function* (ms: number, options: Pick<WaitOptions, 'signal'> = {}) {
     checkTime('ms', ms)
+    checkSignal(options.signal)
     yield* suspending(ms, options.signal, undefined)
   },
 )
@@ -191,6 +193,7 @@ export function* waitForm<T>(
   refuseUnknown('wait(promise, options)', options, waitOptions)
   const { signal, timeout = Infinity } = options
   checkTime('timeout', timeout)
+  checkSignal(signal)
   if (!isThenable(promise)) return promise
   const value = yield* suspending(timeout, signal, waker => {
     promise.then(
@@ -223,9 +226,20 @@ export function timeoutError(what: string, ms: number): Error {
   return new DOMException(`${what}: ${ms} ms have passed`, 'TimeoutError')
 }
 
+/** Throws unless `signal` is an AbortSignal or left out. */
+export function checkSignal(signal: unknown): asserts signal is AbortSignal | undefined {
+  if (signal === undefined) return
+  if (
+    typeof (signal as AbortSignal | null)?.addEventListener === 'function' &&
+    'aborted' in (signal as object)
+  )
+    return
+  throw new TypeError(`signal: ${show(signal)} is not an AbortSignal; give the signal of an AbortController`)
+}
+
 /** Throws unless `ms` is a number of milliseconds, 0 and Infinity included. */
 export function checkTime(name: string, ms: unknown): asserts ms is number {
   if (typeof ms !== 'number' || !(ms >= 0)) {
-    throw new RangeError(`${name}: ${String(ms)} is not a time; give a number of milliseconds, 0 or more`)
+    throw new RangeError(`${name}: ${show(ms)} is not a time; give a number of milliseconds, 0 or more`)
   }
 }

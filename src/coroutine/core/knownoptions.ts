@@ -1,8 +1,9 @@
 /**
- * Refuses an option that does not exist: JavaScript itself would ignore `prority: 'high'`. `known` has every
- * option as a key, so that the type checker keeps it complete.
+ * Refuses options that are not an object, and an option that does not exist: JavaScript itself would ignore
+ * `prority: 'high'`. `known` has every option as a key, so that the type checker keeps it complete.
  */
-export function refuseUnknown(what: string, options: object, known: Readonly<Record<string, true>>): void {
+export function refuseUnknown(what: string, options: unknown, known: Readonly<Record<string, true>>): void {
+  checkObject(what, options, known)
   for (const key in options) {
     // A property that a program has put on Object.prototype is not an option.
     if (known[key] === true || !Object.hasOwn(options, key)) continue
@@ -38,23 +39,39 @@ export function checkOptions(
   options: unknown,
   kinds: Readonly<Record<string, OptionKind>>,
 ): void {
-  if (typeof options !== 'object' || options === null) {
-    throw new TypeError(
-      `${what}: ${shown(options)} is not an object with options; give { ${Object.keys(kinds).join(', ')} }, or nothing`,
-    )
-  }
+  checkObject(what, options, kinds)
   for (const key in options) {
     if (!Object.hasOwn(options, key)) continue
     const kind = Object.hasOwn(kinds, key) ? kinds[key] : undefined
     if (kind === undefined) throw unknownOption(what, key, Object.keys(kinds))
     const value: unknown = options[key as never]
     if (kind === 'checked' || value === undefined || typeof value === kind) continue
-    throw new TypeError(`${what}: ${key}: ${shown(value)} is not a ${kind}; give ${wanted[kind]}`)
+    throw new TypeError(`${what}: ${key}: ${show(value)} is not a ${kind}; give ${wanted[kind]}`)
   }
 }
 
-function shown(value: unknown): string {
-  return typeof value === 'string' ? `'${value}'` : String(value)
+function checkObject(what: string, options: unknown, known: object): asserts options is object {
+  if (typeof options === 'object' && options !== null) return
+  throw new TypeError(
+    `${what}: ${show(options)} is not an object with options; give { ${Object.keys(known).join(', ')} }, or nothing`,
+  )
+}
+
+/** A value of any type in an error message. */
+export function show(value: unknown): string {
+  if (typeof value === 'string') return `'${value}'`
+  if (typeof value === 'function') return `function ${value.name}`
+  if (Array.isArray(value))
+    return `[${value.slice(0, 8).map(showInList).join(', ')}${value.length > 8 ? ', …' : ''}]`
+  try {
+    return String(value)
+  } catch {
+    return 'an object that cannot be shown'
+  }
+}
+
+function showInList(value: unknown): string {
+  return Array.isArray(value) ? '[…]' : show(value)
 }
 
 /** Every option of `O`, once. */

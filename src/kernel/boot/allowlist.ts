@@ -1,8 +1,9 @@
+import { show } from '../../coroutine/core/knownoptions.ts'
 import { ALLOWLIST_BYTES, ExtRecord } from '../../sched/ext/extlayout.ts'
 import { joinAsListed, listedTasks } from '../../sched/ext/extload.ts'
 import { moduleUrl } from '../spawn/modules.ts'
 import { ModuleTable } from '../spawn/moduletable.ts'
-import { show } from './options.ts'
+
 import type { KernelView } from './view.ts'
 
 /** The tasks that a policy schedules, by task name and by the module of the function. One match is enough. */

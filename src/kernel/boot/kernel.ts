@@ -1,5 +1,5 @@
 import { checkTime } from '../../coroutine/core/blocking.ts'
-import { refuseUnknown } from '../../coroutine/core/knownoptions.ts'
+import { refuseUnknown, show } from '../../coroutine/core/knownoptions.ts'
 import { endsWithin } from '../../machine/timekeeper/alarm.ts'
 import { isMail } from '../../machine/core/mail.ts'
 import { cpuAccount } from '../../sched/core/account.ts'
@@ -50,11 +50,11 @@ import {
 import { type KernelMachine } from './machines.ts'
 import { type MapOptions, TaskMap } from '../spawn/map.ts'
 import {
+  checkArguments,
   checkSpawnOptions,
   type KernelOptions,
   type ResizeOptions,
   resizeOptions,
-  show,
   type SpawnOptions,
 } from './options.ts'
 import { type Launch, launchOf } from './launch.ts'
@@ -294,11 +294,7 @@ export class Kernel {
   spawn(fn: Spawnable, args: readonly unknown[] = [], options: SpawnOptions = noOptions): Task<unknown> {
     const reference = referenceOf(this, fn)
     this.throwIfClosed(`spawn(${reference.name})`)
-    if (!Array.isArray(args)) {
-      throw new TypeError(
-        `spawn(${reference.name}, args): the arguments are a list, as in spawn(fn, [1, 2]); got ${typeof args}`,
-      )
-    }
+    checkArguments(reference.name, args)
     if (this.collector.waiting >= this.booted.settings.queue) {
       this.collector.collect()
       if (this.collector.waiting >= this.booted.settings.queue)
@@ -498,8 +494,8 @@ export class Kernel {
     origin: Origin,
   ): Task<unknown> {
     const { view } = this.booted
-    const { name, detached, restartable, transfer } = options
     if (options !== noOptions) checkSpawnOptions(options, this.cpus)
+    const { name, detached, restartable, transfer } = options
     if ((options.movable === true || options.checkpoint !== undefined) && reference.immovable !== null)
       throw immovableError(reference.name, reference.immovable)
     let control = JOB_BOOTER | (detached ? JOB_DETACHED : 0) | (restartable ? JOB_RESTARTABLE : 0)

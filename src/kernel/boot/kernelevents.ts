@@ -1,3 +1,4 @@
+import { show } from '../../coroutine/core/knownoptions.ts'
 import type { CpuDeath } from '../../machine/core/machine.ts'
 import type { UnjoinedFailure } from '../join/collector.ts'
 import type { Deadlock } from '../recovery/deadlock.ts'
@@ -61,6 +62,7 @@ export class KernelListeners {
 
   /** Returns a function that removes the listener. */
   add<K extends keyof KernelEvents>(event: K, listener: (event: KernelEvents[K]) => void): () => void {
+    checkListener('kernel.on', event, kernelEvents, listener)
     const heard = this.listeners.get(event) ?? new Set()
     heard.add(listener)
     this.listeners.set(event, heard)
@@ -77,19 +79,48 @@ export class KernelListeners {
 
   /** False: there is no listener. */
   emit<K extends keyof KernelEvents>(event: K, about: KernelEvents[K]): boolean {
-    for (const watcher of this.watchers.get(event) ?? []) call(watcher, about)
+    for (const watcher of this.watchers.get(event) ?? []) callListener(watcher, about)
     const heard = this.listeners.get(event)
     if (heard === undefined || heard.size === 0) return false
-    for (const listener of heard) call(listener, about)
+    for (const listener of heard) callListener(listener, about)
     return true
   }
+}
+
+const kernelEvents: Readonly<Record<keyof KernelEvents, true>> = {
+  failure: true,
+  stuck: true,
+  deadlock: true,
+  death: true,
+  restart: true,
+  message: true,
+  online: true,
+  offline: true,
+  error: true,
+}
+
+/** Refuses an event that does not exist, which would never be heard, and a listener that is no function. */
+export function checkListener(
+  what: string,
+  event: string,
+  events: Readonly<Record<string, true>>,
+  listener: unknown,
+): void {
+  if (typeof event !== 'string' || !Object.hasOwn(events, event))
+    throw new TypeError(
+      `${what}(${show(event)}): there is no such event; give ${Object.keys(events).join(', ')}`,
+    )
+  if (typeof listener !== 'function')
+    throw new TypeError(
+      `${what}('${event}', ${show(listener)}): the listener is not a function; give a function`,
+    )
 }
 
 /**
  * An error of a listener is an uncaught error of the program. The kernel, which may be in the middle of an
  * operation, goes on.
  */
-function call(listener: (event: never) => void, about: unknown): void {
+export function callListener(listener: (event: never) => void, about: unknown): void {
   try {
     listener(about as never)
   } catch (error) {

@@ -1,7 +1,13 @@
 import { CPU_MAX } from '../../arena/sync/thread.ts'
 import { checkCpus } from '../../machine/core/cpurecord.ts'
-import { checkTime } from '../../coroutine/core/blocking.ts'
-import { checkOptions, type Kinds, type Known, refuseUnknown } from '../../coroutine/core/knownoptions.ts'
+import { checkSignal, checkTime } from '../../coroutine/core/blocking.ts'
+import {
+  checkOptions,
+  type Kinds,
+  type Known,
+  refuseUnknown,
+  show,
+} from '../../coroutine/core/knownoptions.ts'
 import { FAIR_PRIORITY, makePriority, NICE_MAX, NICE_MIN } from '../../sched/core/priority.ts'
 import type { FutexSizes } from '../../futex/core/layout.ts'
 
@@ -190,7 +196,7 @@ const levels: Readonly<Record<Exclude<TaskPriority, number>, number>> = {
 export function priorityOf(priority: TaskPriority): number {
   if (typeof priority === 'number') {
     if (Number.isInteger(priority) && priority >= 4 && priority <= 251) return priority
-  } else if (Object.hasOwn(levels, priority)) return levels[priority]
+  } else if (typeof priority === 'string' && Object.hasOwn(levels, priority)) return levels[priority]
   throw new RangeError(
     `priority: ${show(priority)} is not a priority; give ${Object.keys(levels).join(', ')} or an integer from 4 to 251`,
   )
@@ -259,9 +265,6 @@ function checkBoolean(name: string, value: unknown): void {
 }
 
 export function checkSpawnOptions(options: SpawnOptions, cpus: number): void {
-  if (typeof options !== 'object' || options === null) {
-    throw new TypeError(`options: ${show(options)} is not an object; give an object of spawn options`)
-  }
   refuseUnknown('spawn(fn, args, options)', options, spawnOptions)
   const { name, nice, affinity, signal, timeout, transfer } = options
   if (transfer !== undefined && !Array.isArray(transfer))
@@ -278,11 +281,7 @@ export function checkSpawnOptions(options: SpawnOptions, cpus: number): void {
   if (options.checkpoint !== undefined) checkCheckpoint(options)
   if (affinity !== undefined) checkAffinity(affinity, cpus)
   if (timeout !== undefined) checkTime('timeout', timeout)
-  if (signal !== undefined && typeof signal?.addEventListener !== 'function') {
-    throw new TypeError(
-      `signal: ${show(signal)} is not an AbortSignal; give the signal of an AbortController`,
-    )
-  }
+  checkSignal(signal)
 }
 
 /** The checked options of a boot, with all defaults. */
@@ -340,11 +339,6 @@ function checkObject(name: string, value: unknown): void {
 }
 
 export function bootSettings(options: KernelOptions, cores: () => number): BootSettings {
-  if (typeof options !== 'object' || options === null) {
-    throw new TypeError(
-      `Kernel.boot(options): ${show(options)} is not an object; give an object of boot options`,
-    )
-  }
   refuseUnknown('Kernel.boot(options)', options, kernelOptions)
   const { cpus, minCpus, idle } = cpuSettings(options.cpus, cores)
   checkCpuOptions(options)
@@ -504,9 +498,10 @@ function checkCount(option: string, value: unknown, most: number): void {
   }
 }
 
-export function show(value: unknown): string {
-  if (typeof value === 'string') return `'${value}'`
-  if (typeof value === 'function') return `function ${value.name}`
-  if (Array.isArray(value)) return `[${value.map(show).join(', ')}]`
-  return String(value)
+/** Throws unless the arguments of a spawn are a list. `name`: the name of the function. */
+export function checkArguments(name: string, args: unknown): asserts args is readonly unknown[] {
+  if (Array.isArray(args)) return
+  throw new TypeError(
+    `spawn(${name}, args): the arguments are a list, as in spawn(fn, [1, 2]); got ${show(args)}`,
+  )
 }

@@ -1,3 +1,4 @@
+import { show } from '../../coroutine/core/knownoptions.ts'
 import type { Known } from '../../coroutine/core/knownoptions.ts'
 import type { HandoffCounts } from '../../handoff/handoff.ts'
 import { type EjectReport, ejectReport } from '../../sched/ext/eject.ts'
@@ -19,7 +20,7 @@ import { type Allowlist, writeAllowlist } from './allowlist.ts'
 import type { ChildTask } from '../join/childtask.ts'
 import { Job } from '../spawn/job.ts'
 import { warn } from './kernelevents.ts'
-import { show } from './options.ts'
+
 import type { Task } from '../join/task.ts'
 import { TaskHandle } from '../join/taskhandle.ts'
 import type { KernelView } from './view.ts'

@@ -1,6 +1,6 @@
 import { immovable } from '../../coroutine/core/movable.ts'
 import { CoroutineError } from '../../coroutine/core/errors.ts'
-import { type Known, refuseUnknown } from '../../coroutine/core/knownoptions.ts'
+import { type Known, refuseUnknown, show } from '../../coroutine/core/knownoptions.ts'
 import { Entity } from '../../sched/core/entity.ts'
 import type { Scheduler } from '../../sched/core/scheduler.ts'
 import { setPriority } from '../../sched/core/setpriority.ts'
@@ -14,7 +14,13 @@ import type { AnyFunction } from '../spawn/functions.ts'
 import { JOB_DETACHED, Job, JOB_LOCAL, JOB_PINNED, LOCAL_FUNCTION, JOB_RESTARTABLE } from '../spawn/job.ts'
 import type { KernelCpu } from './kernelcpu.ts'
 import { immovableError, type ResultOf } from '../spawn/modules.ts'
-import { checkSpawnOptions, priorityOf, show, type SpawnOptions, type TaskPriority } from '../boot/options.ts'
+import {
+  checkArguments,
+  checkSpawnOptions,
+  priorityOf,
+  type SpawnOptions,
+  type TaskPriority,
+} from '../boot/options.ts'
 import { here } from './here.ts'
 import { spawnJob, taskOptions } from '../spawn/spawn.ts'
 import { nameLocal } from './tasklocal.ts'
@@ -115,7 +121,9 @@ export function spawn(
   const { on, run } = taskHere('spawn()')
   const { view } = on
   checkSpawnOptions(options, view.plan.sizes.cpus)
-  if (typeof fn !== 'function') throw new TypeError(`spawn(${show(fn)}): not a function`)
+  if (typeof fn !== 'function')
+    throw new TypeError(`spawn(${show(fn)}): not a function; give a function of this module or of another`)
+  checkArguments(fn.name, args)
   const number = on.code.functions.numberOf(fn)
   const { detached = false, restartable = false } = options
   const name = options.name ?? (fn.name || 'task')
@@ -160,9 +168,10 @@ export function spawn(
   }
   const child = new ChildTask<any>(view, job, name, options)
   const { timeout = Infinity } = options
-  if (timeout !== Infinity) {
+  const watched = detached ? options.signal : undefined
+  if (timeout !== Infinity || watched !== undefined) {
     const handle = view.jobs.handleOf(view.i32, job)
-    const limit = (): Generator<number, void, unknown> => child.limit(handle, timeout)
+    const limit = (): Generator<number, void, unknown> => child.limit(handle, timeout, watched)
     spawn(limit, [], { name: `limit of ${name}`, detached: true, priority: 'high' })
   }
   if (detached) child.disown()

@@ -1,10 +1,11 @@
+import { show } from '../../coroutine/core/knownoptions.ts'
 import { blocking } from '../../coroutine/core/blocking.ts'
 import { CoroutineError } from '../../coroutine/core/errors.ts'
 import { inside } from '../../coroutine/core/faces.ts'
 import { resumable } from '../../coroutine/core/generators.ts'
 import { sleepOnChannel, wakeupOnChannel } from '../../sched/core/sleep.ts'
 import { INTERRUPTIBLE, SLEEP_TIMED_OUT } from '../../sched/core/taskrecord.ts'
-import { show } from '../boot/options.ts'
+
 import { here } from './here.ts'
 
 /**

@@ -3,6 +3,8 @@ import type { Handle } from '../../arena/memory/slab.ts'
 import {
   type Blocking,
   blocking,
+  checkSignal,
+  checkTime,
   timeoutError,
   waitForm,
   type WaitOptions,
@@ -80,21 +82,49 @@ export class ChildTask<T = unknown> extends TaskHandle implements PromiseLike<T>
   watch(): void {
     const { signal } = this.options
     if (signal === undefined) return
-    const onAbort = (): void => void this.killAs(KILL_ABORTED, signal.reason)
+    const { view } = this
+    const handle = view.jobs.handleOf(view.i32, this.job)
+    // The child may outlive its parent, and then this handle has no job any more.
+    const onAbort = (): void => {
+      if (this.killAs(KILL_ABORTED, signal.reason)) return
+      const job = view.jobs.resolve(view.i32, handle)
+      if (job !== 0) requestKill(view, job, KILL_ABORTED, signal.reason)
+    }
     this.cleanup = () => signal.removeEventListener('abort', onAbort)
     if (signal.aborted) onAbort()
     else signal.addEventListener('abort', onAbort, { once: true })
   }
 
-  /** @internal Runs as a task: kills the child when its time limit has passed, by the kernel's own timers. */
-  *limit(handle: Handle, timeout: number): Generator<number, void, unknown> {
+  /**
+   * @internal Runs as a task: kills the child when its time limit has passed, by the kernel's own timers, or
+   * when its signal is aborted. Ends with the child, whether or not its parent still lives.
+   */
+  *limit(handle: Handle, timeout: number, signal?: AbortSignal): Generator<number, void, unknown> {
     const { view } = this
-    const job = view.jobs.resolve(view.i32, handle)
-    if (job === 0) return
+    const { i32, jobs, s } = view
     const task = currentTask()
-    if (task === null) return
-    yield* view.futexes.wait(task, view.joinWord(job), OUTCOME_PENDING, { timeout })
-    if (view.jobs.resolve(view.i32, handle) === job) requestKill(view, job, KILL_TIMED_OUT, timeout)
+    const job = jobs.resolve(i32, handle)
+    if (task === null || job === 0) return
+    const isPending = (): boolean =>
+      jobs.resolve(i32, handle) === job && Atomics.load(i32, job + Job.outcome) === OUTCOME_PENDING
+    const deadline = s.now() + timeout
+    while (isPending()) {
+      const left = deadline - s.now()
+      if (left <= 0) {
+        requestKill(view, job, KILL_TIMED_OUT, timeout)
+        return
+      }
+      try {
+        yield* view.futexes.wait(task, view.joinWord(job), OUTCOME_PENDING, {
+          ...(left !== Infinity && { timeout: left }),
+          ...(signal !== undefined && { signal }),
+        })
+      } catch (error) {
+        if (signal?.aborted !== true) throw error
+        if (isPending()) requestKill(view, job, KILL_ABORTED, signal.reason)
+        return
+      }
+    }
   }
 
   /** @internal Its parent has ended. */
@@ -148,6 +178,8 @@ export const join: <T>(child: ChildTask<T>, options?: WaitOptions) => Blocking<T
   function* (child: ChildTask<unknown>, options: WaitOptions = {}) {
     refuseUnknown('join(options)', options, waitOptions)
     const { timeout = Infinity, signal } = options
+    checkTime('timeout', timeout)
+    checkSignal(signal)
     signal?.throwIfAborted()
     const deadline = child.view.s.now() + timeout
     while (child.isPending()) {

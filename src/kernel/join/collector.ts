@@ -163,6 +163,8 @@ export class Collector {
       task.keepStatus()
       task.deliver(true, errorOf(task.name, started))
     })
+    // A program may wait for room.
+    this.listener.collected()
     this.view.completions.interrupt()
   }
 

@@ -31,8 +31,10 @@ export function publishOutcome(view: KernelView, job: number, outcome: number, n
   // kernel is active.
   if ((control & JOB_BY_ENDER) === 0) countEnded(view, job)
   Atomics.store(i32, job + Job.outcome, outcome)
+  // Also without a joiner: the task that keeps its limits waits here (childtask.ts). Before the push, after
+  // which the booting thread may free the job.
+  futexes.wake(word, Infinity)
   if ((control & JOB_BY_ENDER) !== 0) completions.push(job)
-  else if ((control & JOB_DISOWNED) === 0) futexes.wake(word, Infinity)
 }
 
 /**

@@ -1,5 +1,11 @@
 import { refuseUnknown } from '../../coroutine/core/knownoptions.ts'
-import { checkTime, timeoutError, type WaitOptions, waitOptions } from '../../coroutine/core/blocking.ts'
+import {
+  checkSignal,
+  checkTime,
+  timeoutError,
+  type WaitOptions,
+  waitOptions,
+} from '../../coroutine/core/blocking.ts'
 import { startAlarm } from '../../machine/timekeeper/alarm.ts'
 import { ask, ASK_BYTES, ASK_CHECKPOINT, ASK_SUSPEND, type AskKind } from '../cpu/asking.ts'
 import { Job, KILL_ABORTED, KILL_TIMED_OUT } from '../spawn/job.ts'
@@ -72,9 +78,11 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
 
   /** A promise of the task's result. A signal or a timeout ends only this wait: the task goes on. */
   join(options?: WaitOptions): Promise<T> {
-    this.outcome ??= this.makeOutcome()
-    const promise = this.outcome.promise as Promise<T>
-    return options === undefined ? promise : limited(promise, this.name, options)
+    if (options !== undefined) checkLimits(options)
+    const outcome = (this.outcome ??= this.makeOutcome())
+    outcome.joiners++
+    const promise = outcome.promise as Promise<T>
+    return options === undefined ? promise : limited(promise, this.name, options, () => outcome.joiners--)
   }
 
   /**
@@ -167,9 +175,9 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
     return super.on(event as 'message', listener)
   }
 
-  /** @internal The task was joined. */
+  /** @internal A joiner waits for the outcome, or has received it. */
   get isJoined(): boolean {
-    return this.outcome !== null
+    return this.outcome !== null && this.outcome.joiners > 0
   }
 
   /** @internal The reason of a kill on this thread: the same object, not a copy. */
@@ -241,6 +249,8 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
 /** A promise of a task's result. */
 class Outcome {
   readonly promise: Promise<unknown>
+  /** Joins, without those that gave up at their limit. */
+  joiners = 0
   resolve!: (value: unknown) => void
   reject!: (error: unknown) => void
 
@@ -252,21 +262,36 @@ class Outcome {
   }
 }
 
-function limited<T>(promise: Promise<T>, name: string, options: WaitOptions): Promise<T> {
+function checkLimits(options: WaitOptions): void {
   refuseUnknown('join(options)', options, waitOptions)
   const { signal, timeout } = options
   if (timeout !== undefined) checkTime('timeout', timeout)
+  checkSignal(signal)
+}
+
+/** `gaveUp` is called when the wait ends before the task. */
+function limited<T>(
+  promise: Promise<T>,
+  name: string,
+  { signal, timeout }: WaitOptions,
+  gaveUp: () => void,
+): Promise<T> {
   return new Promise((resolve, reject) => {
-    signal?.throwIfAborted()
-    const onAbort = (): void => reject(signal?.reason)
+    const giveUp = (reason: unknown): void => {
+      done()
+      gaveUp()
+      reject(reason)
+    }
+    const onAbort = (): void => giveUp(signal?.reason)
     const cancel = startAlarm(timeout ?? Infinity, () =>
-      reject(timeoutError(`join of task ${name}`, timeout ?? 0)),
+      giveUp(timeoutError(`join of task ${name}`, timeout ?? 0)),
     )
-    signal?.addEventListener('abort', onAbort, { once: true })
     const done = (): void => {
       cancel()
       signal?.removeEventListener('abort', onAbort)
     }
     promise.then(resolve, reject).finally(done)
+    if (signal?.aborted) onAbort()
+    else signal?.addEventListener('abort', onAbort, { once: true })
   })
 }

@@ -34,6 +34,7 @@ import {
   type SpawnOptions,
   type TaskPriority,
 } from '../boot/options.ts'
+import { callListener, checkListener } from '../boot/kernelevents.ts'
 import type { KernelView } from '../boot/view.ts'
 
 /** The present state of a task, or how it ended. */
@@ -87,6 +88,15 @@ export interface TaskStatus {
 }
 
 export type TaskEvent = 'stop' | 'resume' | 'kill' | 'restart' | 'end' | 'message'
+
+const taskEvents: Readonly<Record<TaskEvent, true>> = {
+  stop: true,
+  resume: true,
+  kill: true,
+  restart: true,
+  end: true,
+  message: true,
+}
 
 export interface KillOptions {
   /**
@@ -223,6 +233,7 @@ export abstract class TaskHandle {
   on(event: 'message', listener: (value: any) => void): () => void
   on(event: TaskEvent, listener: () => void): () => void
   on(event: TaskEvent, listener: (value?: any) => void): () => void {
+    checkListener('task.on', event, taskEvents, listener)
     this.listeners ??= new Map()
     const heard = this.listeners.get(event) ?? new Set()
     heard.add(listener)
@@ -233,7 +244,7 @@ export abstract class TaskHandle {
   /** @internal */
   emit(event: TaskEvent, value?: unknown): void {
     const heard = this.listeners?.get(event)
-    if (heard !== undefined) for (const listener of heard) listener(value)
+    if (heard !== undefined) for (const listener of heard) callListener(listener, value)
   }
 
   /** @internal Called before the handle releases the record. */

@@ -281,13 +281,11 @@ class JobRecovery implements Recovery {
       if (owned && (control & JOB_DISOWNED) === 0) disownJob(this.view, job)
       return
     }
+    // The CPU may have died between the outcome and the wakeup.
+    if (here && (control & JOB_BOOTER) === 0) this.view.futexes.wake(this.view.joinWord(job), Infinity)
     const handedOver = (control & JOB_BOOTER) !== 0 ? here : isHeldBy(control, here, owned)
     if (handedOver) this.collector.deliver(job)
-    else if ((control & JOB_DISOWNED) === 0) {
-      if (owned) disownJob(this.view, job)
-      // The CPU may have died between the outcome and the wakeup.
-      else if (here && (control & JOB_BOOTER) === 0) this.view.futexes.wake(this.view.joinWord(job), Infinity)
-    }
+    else if (owned && (control & JOB_DISOWNED) === 0) disownJob(this.view, job)
   }
 
   /** The job is lost with its CPU. */

@@ -1,10 +1,10 @@
-import { type Known, refuseUnknown } from '../../coroutine/core/knownoptions.ts'
+import { checkSignal } from '../../coroutine/core/blocking.ts'
+import { type Known, refuseUnknown, show } from '../../coroutine/core/knownoptions.ts'
 import { SpawnQueueFullError } from '../join/errors.ts'
 import type { Spawnable } from './modules.ts'
 import {
   checkSpawnOptions,
   priorityOf,
-  show,
   type SpawnOptions,
   spawnOptions as spawnKeys,
 } from '../boot/options.ts'
@@ -113,6 +113,7 @@ export class TaskMap<T> implements AsyncIterableIterator<T, undefined, undefined
       throw new TypeError(`ordered: ${show(ordered)} is not a boolean; give true or false`)
     if (onProgress !== undefined && typeof onProgress !== 'function')
       throw new TypeError(`onProgress: ${show(onProgress)} is not a function; give a function`)
+    checkSignal(options.signal)
     checkSpawnOptions(spawnOptions, this.kernel.cpus)
     if (spawnOptions.priority !== undefined) priorityOf(spawnOptions.priority)
     this.concurrency = concurrency

@@ -1,6 +1,7 @@
+import { show } from '../../coroutine/core/knownoptions.ts'
 import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { type AnyFunction, classError, type ExportedFunction } from './functions.ts'
-import { show, type SpawnOptions } from '../boot/options.ts'
+import { type SpawnOptions } from '../boot/options.ts'
 
 declare const kinds: unique symbol
 

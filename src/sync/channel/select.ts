@@ -1,9 +1,10 @@
 import type { Blocking } from '../../coroutine/core/blocking.ts'
-import { checkTime } from '../../coroutine/core/blocking.ts'
+import { checkSignal, checkTime } from '../../coroutine/core/blocking.ts'
+import { show } from '../../coroutine/core/knownoptions.ts'
 import { resumable } from '../../coroutine/core/generators.ts'
 import { twin } from '../../coroutine/core/coroutine.ts'
 import { blocks, facesOpen, toRun } from '../../coroutine/core/faces.ts'
-import type { Channel } from './channel.ts'
+import { Channel } from './channel.ts'
 import {
   type ChannelCase,
   casesAsync,
@@ -35,6 +36,30 @@ export interface Selected {
   readonly closed: boolean
 }
 
+/** The case, if it is one. */
+function checkCase(given: unknown, index: number): SelectCase {
+  const each = Object(given) as Partial<Record<'receive' | 'send' | 'otherwise' | 'signal', unknown>>
+  const isOfChannel = 'receive' in each || 'send' in each
+  const channel = 'receive' in each ? each.receive : each.send
+  if (isOfChannel && !(channel instanceof Channel))
+    throw new TypeError(`select: case ${index}: ${show(channel)} is not a Channel; give a channel`)
+  if ('signal' in each) {
+    if (each.signal === undefined)
+      throw new TypeError(
+        `select: case ${index}: signal: undefined is not an AbortSignal; leave the case out`,
+      )
+    checkSignal(each.signal)
+  }
+  if ('otherwise' in each && each.otherwise !== true)
+    throw new TypeError(
+      `select: case ${index}: otherwise: ${show(each.otherwise)} is not true; give true, or leave the case out`,
+    )
+  if (isOfChannel || 'timeout' in each || 'signal' in each || 'otherwise' in each) return each as SelectCase
+  throw new TypeError(
+    `select: case ${index} has none of receive, send, timeout, signal, otherwise; give it one`,
+  )
+}
+
 /** The cases by kind. */
 class Cases {
   readonly channelCases: ChannelCase[] = []
@@ -46,16 +71,17 @@ class Cases {
   private otherwise = -1
 
   constructor(cases: readonly SelectCase[]) {
-    cases.forEach((each, index) => {
+    if (!Array.isArray(cases))
+      throw new TypeError(
+        `select(cases): ${show(cases)} is not a list; give a list of cases, as in [{ receive: channel }]`,
+      )
+    cases.forEach((given: unknown, index) => {
+      const each = checkCase(given, index)
       if ('receive' in each) this.addChannel(each.receive.end(false), index)
       else if ('send' in each) this.addChannel(each.send.end(true, each.value), index)
       else if ('timeout' in each) this.addTimer(each.timeout, index)
       else if ('signal' in each) this.signals.push({ signal: each.signal, index })
-      else if ('otherwise' in each) this.otherwise = index
-      else
-        throw new TypeError(
-          `select: case ${index} has none of receive, send, timeout, signal, otherwise; give it one`,
-        )
+      else this.otherwise = index
     })
     if (cases.length === 0) throw new TypeError('select: the list of cases is empty; give at least one')
   }

@@ -187,9 +187,9 @@ export class Condition implements ObjectWords {
   /** The mutex and its holder. Throws unless the caller holds it. */
   private open(held: UnlockToken | Mutex): Held {
     if (Atomics.load(this.i32, this.at + DOMAIN) === DISPOSED) throw disposedError('wait')
-    const mutex = held instanceof Mutex ? held : held.mutex
-    const owner = (held instanceof Mutex ? null : held.owner) ?? currentOwner()
-    if (mutex === null || !mutex.isHeldBy(owner.tid)) {
+    const mutex = held instanceof Mutex ? held : held?.mutex
+    const owner = (held instanceof Mutex ? null : held?.owner) ?? currentOwner()
+    if (!(mutex instanceof Mutex && mutex.isHeldBy(owner.tid))) {
       throw new SyncError(
         'ERR_HEDDLE_NOT_HELD',
         `wait: the caller does not hold ${mutex?.describe() ?? 'a mutex'}; lock it, and pass its token`,

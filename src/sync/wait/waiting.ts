@@ -1,6 +1,6 @@
 import { isFault, leavesToRecovery } from '../../arena/sync/section.ts'
 import { type Known, refuseUnknown } from '../../coroutine/core/knownoptions.ts'
-import { checkTime, suspendForm, timeoutError } from '../../coroutine/core/blocking.ts'
+import { checkSignal, checkTime, suspendForm, timeoutError } from '../../coroutine/core/blocking.ts'
 import { twin } from '../../coroutine/core/coroutine.ts'
 import { blocks, closeFaces, finishedFace, openFaces } from '../../coroutine/core/faces.ts'
 import { resumable } from '../../coroutine/core/generators.ts'
@@ -155,6 +155,7 @@ export function checkWait(options: WaitOptions | undefined): void {
   refuseUnknown('the options of a wait', options, waitOptions)
   if (options.timeout !== undefined) checkTime('timeout', options.timeout)
   if (options.until !== undefined) checkUntil(options)
+  checkSignal(options.signal)
   options.signal?.throwIfAborted()
 }
 

@@ -11,6 +11,8 @@ import {
   Mutex,
   Once,
   RwLock,
+  selectAsync,
+  selectSync,
   Semaphore,
   SharedQueue,
   SyncError,
@@ -150,6 +152,41 @@ test('negative and broken counts', () => {
   expect(codeOf(() => new Condition().notify(-1))).toBe('RangeError')
   expect(codeOf(() => new AtomicInt32().notify(Number.NaN))).toBe('RangeError')
   expect(codeOf(() => new Mutex().lockSync({ timeout: -1 }))).toBe('RangeError')
+})
+
+test('wrong limits, cases and tokens: each error has the value, and the object is as before', async () => {
+  const mutex = new Mutex()
+  const channel = new Channel<number>()
+  const signals = [5, null, {}, new EventTarget()]
+  for (const signal of signals) {
+    const wrong = { signal } as never
+    const text = /^signal: .* is not an AbortSignal; give the signal of an AbortController$/
+    expect(() => mutex.lockSync(wrong)).toThrow(text)
+    await expect(mutex.lockAsync(wrong)).rejects.toThrow(text)
+    await expect(channel.receiveAsync(wrong)).rejects.toThrow(text)
+    await expect(selectAsync([{ receive: channel }, wrong])).rejects.toThrow(text)
+  }
+  expect(mutex.tryLock()?.unlock()).toBe(true)
+
+  const cases: [unknown, string][] = [
+    [null, 'select(cases): null is not a list'],
+    [[null], 'select: case 0 has none of receive'],
+    [[{ receive: channel }, 5], 'select: case 1 has none of receive'],
+    [[{ receive: 5 }], 'select: case 0: 5 is not a Channel'],
+    [[{ send: null, value: 1 }], 'select: case 0: null is not a Channel'],
+    [[{ otherwise: false }], 'select: case 0: otherwise: false is not true'],
+    [[{ timeout: '5' }], "select: timeout: '5' is not a time"],
+  ]
+  for (const [wrong, text] of cases) {
+    await expect(selectAsync(wrong as never)).rejects.toThrow(text)
+    expect(() => selectSync(wrong as never)).toThrow(text)
+  }
+  expect(channel.trySend(1)).toBe(false)
+
+  for (const token of [{}, null, 5])
+    await expect(new Condition().waitAsync(token as never)).rejects.toThrow(
+      'the caller does not hold a mutex',
+    )
 })
 
 test('a channel that is closed', async () => {

@@ -132,7 +132,7 @@ class Forger extends ImageEncoder {
   readonly #write: (encoder: Forger) => void
 
   constructor(write: (encoder: Forger) => void) {
-    super({ idOf: () => 0 }, true)
+    super({ carries: () => true, idOf: () => 0 }, true)
     this.#write = write
   }
 
