@@ -96,7 +96,6 @@ function goOn(kernel: Kernel): void {
   for (const { cpu, rcu } of cpus) rcu.offline(i32, cpu)
   for (const { rcu, thread } of [...cpus, ...others]) rcu.runCallbacks(thread)
   assert(s.tasks.count(i32) === s.cpus, 'a task’s slot is not freed')
-  assert(s.entities.count(i32) === s.cpus, 'an entity’s slot is not freed')
 }
 
 export function living({ i32, cpus }: Kernel): number[] {

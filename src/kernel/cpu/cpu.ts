@@ -13,7 +13,7 @@ export default function* kernelCpu(cpu: Cpu, data: unknown): Generator<CpuReques
   const boot = data as CpuBoot
   const { kernel } = planKernel(boot.sizes)
   const s = Scheduler.forCpu(kernel.scheduler, cpu, boot.slice)
-  for (const slab of [s.tasks, s.entities, kernel.jobs]) slab.spread(cpu.id + 1, boot.sizes.cpus + 1)
+  for (const slab of [s.tasks, kernel.jobs]) slab.spread(cpu.id + 1, boot.sizes.cpus + 1)
   const view = new KernelView(kernel, s, boot)
   view.futexes.context.detectsDeadlocks = !cpu.stepwise
   view.codec.published.open()
@@ -30,7 +30,7 @@ export default function* kernelCpu(cpu: Cpu, data: unknown): Generator<CpuReques
   yield* load(cpu, on)
   yield* cpuLoop(cpu, s, task => on.resume(task))
   const { futexes, waiters, owners } = kernel.futexes
-  for (const slab of [s.tasks, s.entities, kernel.jobs, futexes, waiters, owners]) slab.giveBack(view.i32)
+  for (const slab of [s.tasks, kernel.jobs, futexes, waiters, owners]) slab.giveBack(view.i32)
 }
 
 /**

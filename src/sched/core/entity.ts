@@ -144,7 +144,7 @@ export const Entity: Layout<
   extSlice: word,
 })
 
-/** The words of a record that are used: with the header that stands before it, four lines at most. */
+/** The words of a record that are used: the next slot has its header behind them, on the same line. */
 export const ENTITY_WORDS: number = Entity.extSlice + 1
 
 /** Round robin: a task goes to the tail of its priority when its slice ends. Without it: plain FIFO. */

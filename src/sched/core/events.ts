@@ -86,8 +86,8 @@ export function recordSpawn(s: Scheduler, task: number, se: number): void {
   const slot = i32[task + TaskRecord.slot]
   const mask = se + Entity.affinityMask
   events.write(SPAWN, clock, slot, actorOf(s), i32[se + Entity.priority], i32[mask], i32[mask + 1])
-  const name = task + TaskRecord.name
-  if (i32[name] === 0) return
+  const name = i32[task + TaskRecord.name]
+  if (name === 0) return
   events.write(NAME, clock, slot, i32[name], i32[name + 1], i32[name + 2], i32[name + 3])
   if (i32[name + 4] === 0) return
   events.write(NAME_REST, clock, slot, i32[name + 4], i32[name + 5], i32[name + 6], i32[name + 7])

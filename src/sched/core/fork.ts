@@ -10,7 +10,7 @@ import { FAIR_PRIORITY, IDLE_MAJOR_PRIORITY, majorPriority, PRIORITY_NONE, weigh
 import { notePushable } from '../balance/pushable.ts'
 import type { Scheduler } from './scheduler.ts'
 import { classRq } from './runqueue.ts'
-import { TaskRecord, TASK_WORDS, UNINTERRUPTIBLE, WAKE_ANY, SLEEP_WOKEN } from './taskrecord.ts'
+import { ENTITY_AT, TaskRecord, UNINTERRUPTIBLE, WAKE_ANY, SLEEP_WOKEN } from './taskrecord.ts'
 import { setTaskName } from './taskname.ts'
 import { wakeup } from './wakeup.ts'
 
@@ -52,10 +52,9 @@ export function createTask(
   const [low, high] = options.affinity === undefined ? [MASK_ALL, MASK_ALL] : maskOf(options.affinity)
   if ((low | high) === 0) throw new RangeError('affinity: the list is empty; give at least one CPU')
   const task = s.tasks.allocate(thread)
-  const se = s.entities.allocate(thread)
-  // Plain stores: no other thread reads the records before they are published. Zeroed locks are free.
-  clear(i32, task, TASK_WORDS)
-  clear(i32, se, ENTITY_WORDS)
+  const se = task + ENTITY_AT
+  // Plain stores: no other thread reads the record before it is published. Zeroed locks are free.
+  clear(i32, task, ENTITY_AT + ENTITY_WORDS)
   i32[task + TaskRecord.entity] = se
   i32[task + TaskRecord.slot] = s.tasks.indexOf(task)
   if (options.name !== undefined) setTaskName(s, task, options.name)
@@ -76,7 +75,6 @@ export function createTask(
   f64[(se + Entity.startTime) >> 1] = s.readClock()
   i32[se + Entity.piLock + Lock.rank] = lockRankPi
   i32[task + TaskRecord.state] = UNINTERRUPTIBLE
-  s.entities.publish(i32, se)
   if (!unpublished) s.tasks.publish(i32, task)
   return task
 }

@@ -21,6 +21,7 @@ import { kickCpu } from '../../machine/core/halt.ts'
 import type { Cpu } from '../../machine/core/machine.ts'
 import { Arrivals, type ArrivalsPlan, reserveArrivals } from './arrivals.ts'
 import type { SchedClass } from '../classes/class.ts'
+import { Entities } from './entities.ts'
 import { Entity, ENTITY_WORDS } from './entity.ts'
 import { Ext, extClass } from '../ext/ext.ts'
 import { type ExtPlan, type ExtSizes, reserveExt } from '../ext/extlayout.ts'
@@ -46,7 +47,8 @@ import {
   RUN_QUEUE_WORDS,
   RunQueue,
 } from './runqueue.ts'
-import { RUNNING, TaskRecord, TASK_WORDS } from './taskrecord.ts'
+import { NAME_WORDS } from './taskname.ts'
+import { ENTITY_AT, RUNNING, TaskRecord } from './taskrecord.ts'
 import { WaitTree } from './waittree.ts'
 
 export interface SchedulerSizes {
@@ -66,8 +68,9 @@ export interface SchedulerPlan {
   readonly global: Region
   readonly arrivals: ArrivalsPlan
   readonly rcu: Region
+  /** A task record and its entity in each slot. */
   readonly tasks: Slab
-  readonly entities: Slab
+  readonly names: Region
   readonly histograms: HistogramPlan
   readonly events: EventRingsPlan | null
   readonly ext: ExtPlan
@@ -96,17 +99,11 @@ export function planScheduler(plan: ArenaPlan, sizes: SchedulerSizes): Scheduler
     tasks: new Slab(plan, {
       name: 'tasks',
       capacity: tasks + cpus,
-      words: TASK_WORDS,
+      words: ENTITY_AT + ENTITY_WORDS,
       option: 'tasks',
       lineAligned: true,
     }),
-    entities: new Slab(plan, {
-      name: 'scheduling entities',
-      capacity: tasks + cpus,
-      words: ENTITY_WORDS,
-      option: 'tasks',
-      lineAligned: true,
-    }),
+    names: plan.reserve('task names', (tasks + cpus) * NAME_WORDS),
     histograms: reserveHistograms(plan, cpus),
     events: sizes.events ? reserveEventRings(plan, cpus, sizes.events) : null,
     ext: reserveExt(plan, cpus, tasks + cpus, sizes.ext),
@@ -153,7 +150,9 @@ export class Scheduler {
   /** The class of each major priority. */
   readonly classes: SchedClass[]
   readonly tasks: Slab
-  readonly entities: Slab
+  readonly entities: Entities
+  /** The words of the names (taskname.ts). */
+  readonly names: number
   readonly rcu: Rcu
   /** New tasks on their way to a CPU. */
   readonly arrivals: Arrivals
@@ -209,7 +208,7 @@ export class Scheduler {
   measuresTurn = false
   /** An interrupt happened: the next switch asks the class whether the slice has ended. */
   ticks = false
-  /** The number of the RCU callback that frees a reaped task's slots. */
+  /** The number of the RCU callback that frees a reaped task's slot. */
   readonly freeTask: number
   private readonly runQueues: number
   private readonly pushCpus: number
@@ -228,7 +227,8 @@ export class Scheduler {
     this.cpu = thread.id < plan.cpus ? thread.id : -1
     this.queue = this.cpu < 0 ? 0 : this.queueOf(this.cpu)
     this.tasks = plan.tasks
-    this.entities = plan.entities
+    this.entities = new Entities(plan.tasks)
+    this.names = plan.names.start
     this.rcu = new Rcu(plan.rcu, THREAD_MAX)
     this.arrivals = new Arrivals(this.i32, plan.arrivals)
     this.sleepLock = plan.global.start + SLEEP_LOCK
@@ -253,9 +253,7 @@ export class Scheduler {
     this.classes[IDLE_MAJOR_PRIORITY] = idleClass
     this.ext = new Ext(this.i32, this.f64, plan.ext, this.slice)
     this.freeTask = this.rcu.register((_, node) => {
-      const task = node - TaskRecord.rcu
-      this.entities.free(this.i32, this.i32[task + TaskRecord.entity])
-      this.tasks.free(this.i32, task)
+      this.tasks.free(this.i32, node - TaskRecord.rcu)
     })
     this.clock = this.now()
   }
@@ -275,7 +273,6 @@ export class Scheduler {
   initialize(): void {
     const { i32 } = this
     this.tasks.initialize(i32)
-    this.entities.initialize(i32)
     this.rcu.initialize(i32)
     initLock(i32, this.sleepLock, lockRank('sleep'))
     this.ext.initialize()
@@ -387,7 +384,7 @@ export class Scheduler {
       initList(i32, pushList(queue, level))
     }
     const task = this.tasks.allocate(this.thread)
-    const entity = this.entities.allocate(this.thread)
+    const entity = task + ENTITY_AT
     i32[task + TaskRecord.slot] = this.tasks.indexOf(task)
     i32[task + TaskRecord.entity] = entity
     i32[task + TaskRecord.state] = RUNNING
@@ -400,7 +397,6 @@ export class Scheduler {
     i32[entity + Entity.rq] = classRq(queue, IDLE_MAJOR_PRIORITY)
     initLock(i32, entity + Entity.piLock, lockRank('pi'))
     this.tasks.publish(i32, task)
-    this.entities.publish(i32, entity)
     i32[queue + RunQueue.idle] = entity
     i32[queue + RunQueue.current] = entity
     // The idle level is always ready, so the ready mask is never empty.

@@ -1,6 +1,6 @@
 import { DeadlineNode } from '../../arena/trees/deadlines.ts'
 import { RcuNode } from '../../arena/sync/rcu.ts'
-import { type Layout, record, word, words } from '../../arena/memory/record.ts'
+import { type Layout, LINE_WORDS, record, roundUp, word, words } from '../../arena/memory/record.ts'
 
 /**
  * The task record: what a task is, as opposed to how it is scheduled (entity.ts). The six states, and the
@@ -103,8 +103,8 @@ export const TaskRecord: Layout<
   arrivedNext: word,
   timer: { words: DeadlineNode.words, align: 2, ownLine: false },
   rcu: words(RcuNode.words),
-  /** UTF-8, zero-padded. */
-  name: words(8),
+  /** Its name (taskname.ts), outside of the record, because few tasks have one; 0: none. */
+  name: word,
   /** Its lock owner record, of an upper layer; 0: it never took a lock. Written by the task. */
   owner: word,
   /** The CPUs that the program allows. The entity's mask is one of them while the task is bound. */
@@ -115,10 +115,8 @@ export const TaskRecord: Layout<
   moveAsked: word,
 })
 
-/** The words of a record that are used: the next slot has its header right behind them. */
-export const TASK_WORDS: number = TaskRecord.moveAsked + 1
-
-export const NAME_BYTES = 32
+/** The entity of a task is in the same slot, so many words behind the record: on a line of its own. */
+export const ENTITY_AT: number = roundUp(TaskRecord.words, LINE_WORDS)
 
 export const PENDING_KILL = 1
 

@@ -10,6 +10,7 @@ import { isOnline } from '../balance/hotplug.ts'
 import { EXT_MAJOR_PRIORITY } from './priority.ts'
 import { RunQueue } from './runqueue.ts'
 import type { Scheduler } from './scheduler.ts'
+import { ENTITY_AT } from './taskrecord.ts'
 
 /**
  * The watchdog checks periodically for two states that should not last:
@@ -111,27 +112,27 @@ export class Watchdog {
   }
 
   private lookAtTasks(now: number, reports: WatchdogReport[]): void {
-    const { i32, entities } = this.s
+    const { i32, tasks } = this.s
     let passed = 0
-    for (let left = LOOK_MOST; left > 0 && passed < entities.capacity; left--) {
+    for (let left = LOOK_MOST; left > 0 && passed < tasks.capacity; left--) {
       const slot = this.slot
-      const step = entities.isUsed(i32, slot) ? 1 : 32 - (slot & 31)
-      if (step === 1) this.lookAtTask(entities.pointerAt(slot), now, reports)
+      const step = tasks.isUsed(i32, slot) ? 1 : 32 - (slot & 31)
+      if (step === 1) this.lookAtTask(tasks.pointerAt(slot), now, reports)
       passed += step
-      this.slot = slot + step >= entities.capacity ? 0 : slot + step
+      this.slot = slot + step >= tasks.capacity ? 0 : slot + step
     }
   }
 
-  private lookAtTask(se: number, now: number, reports: WatchdogReport[]): void {
-    const { i32, f64, entities, thread } = this.s
-    if (!entities.isAllocated(i32, se) || Atomics.load(i32, se + Entity.onRq) === 0) return
+  private lookAtTask(task: number, now: number, reports: WatchdogReport[]): void {
+    const { i32, f64, tasks, thread } = this.s
+    const se = task + ENTITY_AT
+    if (!tasks.isAllocated(i32, task) || Atomics.load(i32, se + Entity.onRq) === 0) return
     const cpu = Atomics.load(i32, se + Entity.cpu)
     const queue = this.s.queueOf(cpu)
     acquire(thread, queue + RunQueue.lock)
     // Read again under the lock that guards it: it may have moved, run or ended.
     const waits = Atomics.load(i32, se + Entity.onRq) === 1 && Atomics.load(i32, se + Entity.cpu) === cpu
     const ms = waits ? now - f64[(se + Entity.execStart) >> 1] : 0
-    const task = i32[se + Entity.task]
     const blamed = ms >= this.limit ? blamesPolicy(this.s, queue, se) : 0
     release(thread, queue + RunQueue.lock)
     if (ms < this.limit) return

@@ -261,6 +261,5 @@ test.each(Array.from({ length: 40 }, (_, index) => index + 1))(
     expect([...outcomes.values()].every(count => count === 1)).toBe(true)
     s.rcu.runCallbacks(s.thread)
     expect(s.tasks.count(s.i32)).toBe(cpus)
-    expect(s.entities.count(s.i32)).toBe(cpus)
   },
 )

@@ -71,7 +71,7 @@ export function recoverScheduler(s: Scheduler, dead: number): LostTask[] {
   freeRest(s, dead) // 3
   rcu.offline(s.i32, dead)
   reapEnded(s, dead) // 4
-  dropUnfinished(s, dead) // 5
+  s.tasks.reclaim(s.i32, dead) // 5
   unbindPacked(s, dead) // 6
   queueNowhere(s, dead)
   startAllArrived(s)
@@ -224,16 +224,13 @@ function queueIfNowhere(s: Scheduler, task: number, se: number): void {
 
 /** Frees the slots of tasks that the dead CPU had reaped, and that are on no list of callbacks. */
 function freeRest(s: Scheduler, dead: number): void {
-  const { i32, tasks, entities, rcu } = s
+  const { i32, tasks, rcu } = s
   const listed = rcu.repair(i32, dead)
   for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
     if (!tasks.isPublished(i32, task) || Atomics.load(i32, task + TaskRecord.state) !== UNUSED) continue
     if (!rcu.leftBy(i32, task + TaskRecord.rcu, dead, listed)) continue
-    const se = i32[task + TaskRecord.entity]
-    const whole = entities.isPublished(i32, se) && i32[se + Entity.task] === task
-    // If its entity is gone, the grace period is over. Otherwise it may not have begun.
-    if (whole) rcu.callRcu(s.thread, task + TaskRecord.rcu, s.freeTask)
-    else tasks.free(i32, task)
+    // Its grace period may be over, or may not have begun: it gets another one.
+    rcu.callRcu(s.thread, task + TaskRecord.rcu, s.freeTask)
   }
 }
 
@@ -244,18 +241,6 @@ function reapEnded(s: Scheduler, dead: number): void {
     if (!tasks.isPublished(i32, task) || Atomics.load(i32, task + TaskRecord.state) !== ZOMBIE) continue
     if (Atomics.load(i32, i32[task + TaskRecord.entity] + Entity.cpu) === dead) reapTask(s, task) // (C) of exit.ts
   }
-}
-
-/** Frees the tasks that the dead CPU was making: they were not published. */
-function dropUnfinished(s: Scheduler, dead: number): void {
-  const { i32, tasks, entities } = s
-  for (let task = tasks.after(i32, 0); task !== 0; task = tasks.after(i32, task)) {
-    if (!tasks.isUnpublishedBy(i32, task, dead)) continue
-    const se = i32[task + TaskRecord.entity]
-    if (se !== 0 && entities.isPublished(i32, se) && i32[se + Entity.task] === task) entities.free(i32, se)
-  }
-  tasks.reclaim(i32, dead)
-  entities.reclaim(i32, dead)
 }
 
 function queueNowhere(s: Scheduler, dead: number): void {
