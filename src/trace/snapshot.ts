@@ -13,7 +13,7 @@ import {
   WAKENING,
   ZOMBIE,
 } from '../sched/core/taskrecord.ts'
-import { Job, NOT_KILLED } from '../kernel/spawn/job.ts'
+import { Job, JobImages, NOT_KILLED } from '../kernel/spawn/job.ts'
 import type { KernelView } from '../kernel/boot/view.ts'
 
 /**
@@ -166,7 +166,7 @@ function snapshotTask(
       waits.get(task) ??
       (i32[task + TaskRecord.channel] === 0 ? null : `channel ${i32[task + TaskRecord.channel]}`),
     contendedLocks: locks.get(task) ?? 0,
-    moves: job === 0 ? 0 : i32[job + Job.moves],
+    moves: job === 0 || !view.hasImages(job) ? 0 : i32[view.imagesOf(job) + JobImages.moves],
     killed: job !== 0 && Atomics.load(i32, job + Job.killKind) !== NOT_KILLED,
   }
 }

@@ -102,8 +102,8 @@ const suspendedResult: IteratorYieldResult<number> = { value: SUSPENDED, done: f
  * A sleep as one small object instead of two generators: a program may have a hundred thousand sleepers.
  */
 class Sleep implements Iterator<number, void, unknown> {
-  readonly #ms: number
-  #isBegun = false
+  /** -1: it has begun. */
+  #ms: number
 
   constructor(ms: number) {
     this.#ms = ms
@@ -111,22 +111,22 @@ class Sleep implements Iterator<number, void, unknown> {
 
   next(): IteratorResult<number, void> {
     ran(this)
-    if (this.#isBegun) {
+    if (this.#ms < 0) {
       endWait()
       return { value: undefined, done: true }
     }
     beginWait(currentRunner('sleep()'), this.#ms, false)
-    this.#isBegun = true
+    this.#ms = -1
     return suspendedResult
   }
 
   throw(error: unknown): never {
-    if (this.#isBegun) endWait()
+    if (this.#ms < 0) endWait()
     throw error
   }
 
   return(): IteratorResult<number, void> {
-    if (this.#isBegun) endWait()
+    if (this.#ms < 0) endWait()
     return { value: undefined, done: true }
   }
 

@@ -103,7 +103,7 @@ const UNWOUND: readonly unknown[] = []
  *   of saved frames  the FrameChain      UNWOUND
  *   ended                                                              the returned or thrown value
  */
-class FunctionCoroutine<T> implements Coroutine<T>, Chain, FaceUser {
+export class FunctionCoroutine<T = unknown> implements Coroutine<T>, Chain, FaceUser {
   state: CoroutineState = 'ready'
   preemptionDepth = 0
   kind: CodeKind = NO_COROUTINE
@@ -127,35 +127,20 @@ class FunctionCoroutine<T> implements Coroutine<T>, Chain, FaceUser {
     this.kind = kindOf(this.root)
     const outer = swapFaceUser(this)
     try {
-      return this.begin()
+      return beginCoroutine(this)
     } finally {
       swapFaceUser(outer)
     }
   }
 
-  begin(): boolean {
-    const { root: fn, frames: args, value: self } = this
-    this.state = 'running'
-    this.root = null
-    this.frames = null
+  /** Becomes `other`, which has stopped, and is not used any more. */
+  become({ state, preemptionDepth, kind, root, frames }: FunctionCoroutine): void {
+    this.state = state
+    this.preemptionDepth = preemptionDepth
+    this.kind = kind
+    this.root = root
+    this.frames = frames
     this.value = undefined
-    let made: unknown
-    try {
-      made = this.kind === COMPILED && unwinds(fn) ? enter(fn, self, args) : call(fn, args, self)
-    } catch (error) {
-      return this.finish('threw', error)
-    }
-    if (frames.u !== 0) {
-      const chain = new FrameChain()
-      this.root = chain
-      this.frames = UNWOUND
-      return this.stopped(chain.took())
-    }
-    if (this.kind === PLAIN && isUnrun(made)) made = runFace(made)
-    if (unwinds(fn) || !isGenerator(made)) return this.finish('returned', made)
-    if (this.kind === PLAIN) setCodeKind(GENERATOR)
-    this.root = made
-    return this.advance(false, undefined)
   }
 
   resume(value?: unknown): boolean {
@@ -184,19 +169,19 @@ class FunctionCoroutine<T> implements Coroutine<T>, Chain, FaceUser {
     }
   }
 
-  private advance(raising: boolean, sent: unknown): boolean {
+  advance(raising: boolean, sent: unknown): boolean {
     const unwound: FrameChain | null = this.frames === UNWOUND ? this.root : null
     const stop = unwound === null ? advance(this, raising, sent) : unwound.advance(raising, sent)
     if (stop >= 0) return this.stopped(stop)
     return this.finish(stop === THREW ? 'threw' : 'returned', (unwound ?? this).value)
   }
 
-  private stopped(stop: number): false {
+  stopped(stop: number): false {
     this.state = stop === SUSPENDED ? 'suspended' : 'preempted'
     return false
   }
 
-  private finish(state: 'threw' | 'returned', value: unknown): true {
+  finish(state: 'threw' | 'returned', value: unknown): true {
     const forgotten = state === 'returned' ? unrunError() : null
     const failed = forgotten !== null
     this.state = failed ? 'threw' : state
@@ -205,6 +190,32 @@ class FunctionCoroutine<T> implements Coroutine<T>, Chain, FaceUser {
     this.frames = null
     return true
   }
+}
+
+/** A function, because in a stack a method has the name of the object's class. */
+function beginCoroutine(coroutine: FunctionCoroutine<any>): boolean {
+  const { root: fn, frames: args, value: self, kind } = coroutine
+  coroutine.state = 'running'
+  coroutine.root = null
+  coroutine.frames = null
+  coroutine.value = undefined
+  let made: unknown
+  try {
+    made = kind === COMPILED && unwinds(fn) ? enter(fn, self, args) : call(fn, args, self)
+  } catch (error) {
+    return coroutine.finish('threw', error)
+  }
+  if (frames.u !== 0) {
+    const chain = new FrameChain()
+    coroutine.root = chain
+    coroutine.frames = UNWOUND
+    return coroutine.stopped(chain.took())
+  }
+  if (kind === PLAIN && isUnrun(made)) made = runFace(made)
+  if (unwinds(fn) || !isGenerator(made)) return coroutine.finish('returned', made)
+  if (kind === PLAIN) setCodeKind(GENERATOR)
+  coroutine.root = made
+  return coroutine.advance(false, undefined)
 }
 
 /**
@@ -230,8 +241,8 @@ export function framesIn(coroutine: Coroutine): SavedFrame | null {
 export function continued(
   saved: readonly { reenter: Reenter; place: number; self: unknown; values: unknown[] }[],
   isSuspended: boolean,
-): Coroutine {
-  const made = new FunctionCoroutine(neverCalled, [], undefined)
+): FunctionCoroutine {
+  const made = new FunctionCoroutine(neverCalled, noArguments, undefined)
   made.kind = COMPILED
   made.state = isSuspended ? 'suspended' : 'preempted'
   made.root = FrameChain.of(saved)
@@ -240,7 +251,9 @@ export function continued(
   return made
 }
 
-function neverCalled(): void {}
+/** For a coroutine whose code comes later. */
+export function neverCalled(): void {}
+export const noArguments: readonly unknown[] = []
 
 function call(fn: (...args: any[]) => unknown, args: unknown[], self: unknown): unknown {
   const found = twinOf(fn)
@@ -293,4 +306,4 @@ function* throughMarked(making: Generator<number, any, any>): Generator<number, 
 }
 
 /** In a stack, the frames outside of this function do not belong to a coroutine that has not stopped yet. */
-export const coroutineFloorName: string = `${FunctionCoroutine.name}.${FunctionCoroutine.prototype.begin.name}`
+export const coroutineFloorName: string = beginCoroutine.name

@@ -215,7 +215,7 @@ const builtIn = /^(?:new )?([A-Z]\w*(?:\.[\w[\]]+)+|[A-Z]\w+) (?:\[as \w+\] )?\(
 function obstacle(callers: string[]): string {
   const [first = 'its caller', second] = callers
   for (const [at, line] of callers.entries()) {
-    if (/ resumeInnermost|FunctionCoroutine\.begin/.test(line)) break
+    if (/ resumeInnermost|beginCoroutine/.test(line)) break
     const native = builtIn.exec(line)
     if (native !== null && !/^(Reflect|Generator)\./.test(native[1])) {
       const callback = at === 0 ? 'it' : `the function ${callers[at - 1]}`

@@ -8,7 +8,7 @@
  * The sender must then forget its own coroutine: two that continue would be two tasks.
  */
 import { ImageError, registerImageKind } from '../../payload/imagekinds.ts'
-import { type Coroutine, continued, framesIn } from './coroutine.ts'
+import { type Coroutine, continued, framesIn, type FunctionCoroutine } from './coroutine.ts'
 import { type Reenter, resumesGenerator, type SavedFrame } from './frames.ts'
 import { afterSleep } from './blocking.ts'
 import {
@@ -164,7 +164,7 @@ function liveValues({ reenter, place, values }: SavedFrame): readonly unknown[] 
 }
 
 /** A coroutine that continues with these frames. */
-export function unpackFrames(packed: unknown): Coroutine {
+export function unpackFrames(packed: unknown): FunctionCoroutine {
   if (!(packed instanceof PackedFrames)) throw new ImageError('the image holds no frames of a task')
   restoreSearches(
     packed.frames.map(({ reenter }) => reenter),

@@ -19,7 +19,7 @@ import { planScheduler, type SchedulerPlan } from '../../sched/core/scheduler.ts
 import { COMPLETIONS_WORDS } from '../join/completions.ts'
 import { reserveObstacles } from '../cpu/obstacles.ts'
 import { reserveCounters } from './counters.ts'
-import { Job } from '../spawn/job.ts'
+import { JOB_WORDS, JobImages } from '../spawn/job.ts'
 import { MODULE_TABLE_WORDS } from '../spawn/moduletable.ts'
 import { initializePublished, reservePublished } from '../../payload/codec.ts'
 
@@ -48,6 +48,8 @@ export interface KernelPlan {
   readonly scheduler: SchedulerPlan
   readonly futexes: FutexLayout
   readonly jobs: Slab
+  /** `JobImages` of each job's slot. */
+  readonly jobImages: Region
   /** The job of each task slot. */
   readonly jobTable: Region
   /** The slots of jobs that were killed, for the booting thread (monitor.ts). */
@@ -76,7 +78,8 @@ export function planKernel(sizes: KernelSizes): { plan: ArenaPlan; kernel: Kerne
   const slots = tasks + (cpus + 1) * ENDED_TASKS
   const scheduler = planScheduler(plan, { cpus, tasks: slots, events: sizes.events })
   const futexes = reserveFutexes(plan, sizes.futexes, scheduler.rcu)
-  const jobs = new Slab(plan, { name: 'jobs', capacity: slots, words: Job.words, option: 'tasks' })
+  const jobs = new Slab(plan, { name: 'jobs', capacity: slots, words: JOB_WORDS, option: 'tasks' })
+  const jobImages = plan.reserve('images of jobs', slots * JobImages.words)
   const jobTable = plan.reserve('job table', slots + cpus)
   const killed = reserveMarks(plan, 'killed jobs', slots)
   const completions = plan.reserve('completions', COMPLETIONS_WORDS)
@@ -94,6 +97,7 @@ export function planKernel(sizes: KernelSizes): { plan: ArenaPlan; kernel: Kerne
       scheduler,
       futexes,
       jobs,
+      jobImages,
       jobTable,
       killed,
       completions,

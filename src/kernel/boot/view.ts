@@ -15,7 +15,7 @@ import { Obstacles } from '../cpu/obstacles.ts'
 import { Completions } from '../join/completions.ts'
 import type { Deadlock } from '../recovery/deadlock.ts'
 import { AllowlistReader } from './allowlist.ts'
-import { Job, rankOf } from '../spawn/job.ts'
+import { Job, JOB_HAS_IMAGES, imagePayloads, JobImages, rankOf } from '../spawn/job.ts'
 import type { KernelPlan } from './layout.ts'
 import type { BooterMail } from '../cpu/mail.ts'
 import { PayloadCodec } from '../../payload/codec.ts'
@@ -63,6 +63,7 @@ export class KernelView {
   /** The arena itself, as a mapped buffer whose words can be waited on. */
   readonly mapped: MappedBuffer
   private readonly jobTable: number
+  private readonly jobImages: number
 
   /** Without a domain, this thread creates it. */
   constructor(plan: KernelPlan, s: Scheduler, domain?: FutexDomain) {
@@ -75,6 +76,7 @@ export class KernelView {
     this.plan = plan
     this.jobs = plan.jobs
     this.jobTable = plan.jobTable.start
+    this.jobImages = plan.jobImages.start
     this.heap = new PayloadHeap(this.arena, plan.heap, 'heap')
     this.completions = new Completions(this.i32, plan.completions)
     this.killed = new Marks(this.i32, plan.killed)
@@ -130,6 +132,22 @@ export class KernelView {
     Atomics.store(i32, job + Job.task, 0)
   }
 
+  /** The words of its JobImages, to read. */
+  imagesOf(job: number): number {
+    return this.jobImages + this.jobs.indexOf(job) * JobImages.words
+  }
+
+  /** The same, to write. */
+  openImages(job: number): number {
+    if (!this.hasImages(job)) Atomics.or(this.i32, job + Job.control, JOB_HAS_IMAGES)
+    return this.imagesOf(job)
+  }
+
+  /** False: its words of JobImages are all 0. */
+  hasImages(job: number): boolean {
+    return (Atomics.load(this.i32, job + Job.control) & JOB_HAS_IMAGES) !== 0
+  }
+
   /** The word of a job at which joiners wait for its outcome. */
   joinWord(job: number): FutexWord {
     return this.mapped.word(this.futexes.context, job + Job.outcome)
@@ -137,7 +155,7 @@ export class KernelView {
 
   /** The word at which the booting thread waits for an answer of the task's CPU (cpu/asking.ts). */
   answerWord(job: number): FutexWord {
-    return this.mapped.word(this.futexes.context, job + Job.answers)
+    return this.mapped.word(this.futexes.context, this.imagesOf(job) + JobImages.answers)
   }
 
   /**
@@ -165,10 +183,10 @@ export class KernelView {
     if (i32[job + Job.result] !== 0) codec.drop(job + Job.result)
     if (i32[job + Job.reason] !== 0) codec.drop(job + Job.reason)
     if (i32[job + Job.context] !== 0) codec.drop(job + Job.context)
-    if (i32[job + Job.image] !== 0) codec.drop(job + Job.image)
-    if (i32[job + Job.reply] !== 0) codec.drop(job + Job.reply)
-    if (i32[job + Job.checkpoints] !== 0) codec.drop(job + Job.checkpoints)
-    if (i32[job + Job.checkpoints + 1] !== 0) codec.drop(job + Job.checkpoints + 1)
+    if (this.hasImages(job)) {
+      const images = this.imagesOf(job)
+      for (const at of imagePayloads) if (i32[images + at] !== 0) codec.drop(images + at)
+    }
     i32[job + Job.number] = 0
     this.jobs.free(i32, job)
   }

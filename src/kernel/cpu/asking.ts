@@ -1,5 +1,5 @@
 import { askToMove } from '../../sched/balance/move.ts'
-import { Job } from '../spawn/job.ts'
+import { JobImages } from '../spawn/job.ts'
 import type { KernelView } from '../boot/view.ts'
 
 /**
@@ -19,7 +19,7 @@ import type { KernelView } from '../boot/view.ts'
 export const ASK_CHECKPOINT = 0
 /** The task ends here, and its image is the outcome of the job. */
 export const ASK_SUSPEND = 1
-/** The task goes on, and its image is in `Job.reply` before (F). */
+/** The task goes on, and its image is in `JobImages.reply` before (F). */
 export const ASK_BYTES = 2
 export type AskKind = typeof ASK_CHECKPOINT | typeof ASK_SUSPEND | typeof ASK_BYTES
 
@@ -30,20 +30,23 @@ export function kindOf(asks: number): number {
 /** (A), (B). Returns the request. One request at a time, by the booting thread. */
 export function ask(view: KernelView, job: number, kind: AskKind): number {
   const { i32, s } = view
-  const asks = (((i32[job + Job.asks] >>> 2) + 1) << 2) | kind
-  Atomics.store(i32, job + Job.asks, asks) // (A)
+  const images = view.openImages(job)
+  const asks = (((i32[images + JobImages.asks] >>> 2) + 1) << 2) | kind
+  Atomics.store(i32, images + JobImages.asks, asks) // (A)
   view.withTask(job, task => askToMove(s, task)) // (B)
   return asks
 }
 
 /** (F) */
 export function answer(view: KernelView, job: number, answers: number): void {
-  Atomics.store(view.i32, job + Job.answers, answers)
+  Atomics.store(view.i32, view.imagesOf(job) + JobImages.answers, answers)
   view.futexes.wake(view.answerWord(job), Infinity)
 }
 
 /** (C) The request that has no answer yet; 0: there is none. */
-export function openRequest(i32: Int32Array, job: number): number {
-  const asks = Atomics.load(i32, job + Job.asks)
-  return Math.abs(i32[job + Job.answers]) === asks ? 0 : asks
+export function openRequest(view: KernelView, job: number): number {
+  const { i32 } = view
+  const images = view.imagesOf(job)
+  const asks = Atomics.load(i32, images + JobImages.asks)
+  return Math.abs(i32[images + JobImages.answers]) === asks ? 0 : asks
 }

@@ -79,8 +79,7 @@ export function resumeAsync(on: KernelCpu, run: CpuTask): number {
   on.endOutside()
   stretches?.release()
   // The promise was for the module or for the arguments: now the task can begin.
-  if (run.coroutine === null && on.view.i32[run.job + Job.cpu] === 0 && !settled.threw)
-    return on.begin(run.task)
+  if (!run.hasCode && on.view.i32[run.job + Job.cpu] === 0 && !settled.threw) return on.begin(run.task)
   return on.finish(settled)
 }
 

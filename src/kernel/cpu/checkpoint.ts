@@ -1,4 +1,4 @@
-import { Job } from '../spawn/job.ts'
+import { JobImages } from '../spawn/job.ts'
 import type { KernelView } from '../boot/view.ts'
 
 /**
@@ -18,18 +18,21 @@ import type { KernelView } from '../boot/view.ts'
  */
 export function storeCheckpoint(view: KernelView, job: number, image: number): void {
   const { i32, codec } = view
-  const last = i32[job + Job.checkpoint]
+  const images = view.openImages(job)
+  const last = i32[images + JobImages.checkpoint]
   const slot = last === 1 ? 1 : 0
   // A CPU that died between (B) and (C) has left an older one.
-  codec.drop(job + Job.checkpoints + slot)
-  codec.put(job + Job.checkpoints + slot, image) // (A)
-  view.f64[(job + Job.checkpointAt) >> 1] = view.s.clock
-  Atomics.store(i32, job + Job.checkpoint, slot + 1) // (B)
-  codec.drop(job + Job.checkpoints + (1 - slot)) // (C)
+  codec.drop(images + JobImages.checkpoints + slot)
+  codec.put(images + JobImages.checkpoints + slot, image) // (A)
+  view.f64[(images + JobImages.checkpointAt) >> 1] = view.s.clock
+  Atomics.store(i32, images + JobImages.checkpoint, slot + 1) // (B)
+  codec.drop(images + JobImages.checkpoints + (1 - slot)) // (C)
 }
 
 /** The image of the last checkpoint; 0: there is none. */
-export function lastCheckpoint(i32: Int32Array, job: number): number {
-  const slot = Atomics.load(i32, job + Job.checkpoint)
-  return slot === 0 ? 0 : Atomics.load(i32, job + Job.checkpoints + slot - 1)
+export function lastCheckpoint(view: KernelView, job: number): number {
+  const { i32 } = view
+  const images = view.imagesOf(job)
+  const slot = Atomics.load(i32, images + JobImages.checkpoint)
+  return slot === 0 ? 0 : Atomics.load(i32, images + JobImages.checkpoints + slot - 1)
 }

@@ -5,7 +5,7 @@ import { holdsRobust } from '../../futex/robust/robust.ts'
 import { PENDING_KILL, TaskRecord } from '../../sched/core/taskrecord.ts'
 import { interruptBy } from '../../sched/core/tick.ts'
 import { UntravelableError } from '../../payload/untravelable.ts'
-import { JOB_CHECKPOINT_WAITS, Job } from '../spawn/job.ts'
+import { JOB_CHECKPOINT_WAITS, Job, JobImages } from '../spawn/job.ts'
 import { answer, ASK_BYTES, ASK_CHECKPOINT, kindOf, openRequest } from './asking.ts'
 import { storeCheckpoint } from './checkpoint.ts'
 import { type CpuTask, extrasOf } from './cputask.ts'
@@ -29,26 +29,27 @@ export class Checkpointer {
 
   /** A task begins to run a movable function on this CPU, or goes on here. */
   started(run: CpuTask): void {
-    const { i32, f64, s } = this.on.view
+    const { view } = this.on
+    const { f64, s } = view
     this.tellWaiting(run, null)
-    const every = f64[(run.job + Job.checkpointEvery) >> 1]
+    const every = f64[(view.imagesOf(run.job) + JobImages.checkpointEvery) >> 1]
     if (every > 0) this.schedule(run, s.clock + every)
-    if (openRequest(i32, run.job) !== 0) interruptBy(s, s.clock)
+    if (openRequest(view, run.job) !== 0) interruptBy(s, s.clock)
   }
 
   /**
    * A movable task has stopped at a safepoint, or is about to continue. GOES_ON, or the result of `resume`.
    */
   atStop(run: CpuTask): number {
-    const { s } = this.on
-    const asks = openRequest(s.i32, run.job)
+    const { s, view } = this.on
+    const asks = openRequest(view, run.job)
     if (asks !== 0) return this.serve(run, asks)
     const at = run.extras?.checkpointAt ?? Infinity
     if (s.clock < at) {
       interruptBy(s, at)
       return GOES_ON
     }
-    const every = s.f64[(run.job + Job.checkpointEvery) >> 1]
+    const every = s.f64[(view.imagesOf(run.job) + JobImages.checkpointEvery) >> 1]
     const obstacle = this.obstacle(run)
     const error = obstacle === null ? this.write(run) : null
     this.tellWaiting(run, error === null ? obstacle : (error as Error).message)
@@ -85,8 +86,9 @@ export class Checkpointer {
       return this.refuse(run, asks, error)
     }
     if (word === 0) return on.finish({ threw: false, value: bytes, isSuspended: true })
-    view.codec.drop(run.job + Job.reply)
-    view.codec.put(run.job + Job.reply, word)
+    const reply = view.openImages(run.job) + JobImages.reply
+    view.codec.drop(reply)
+    view.codec.put(reply, word)
     answer(view, run.job, asks)
     return GOES_ON
   }
@@ -96,7 +98,7 @@ export class Checkpointer {
     const { view } = this.on
     try {
       const word = view.codec.encodeImage(imageOf(run), '')
-      view.i32[run.job + Job.imageBytes] = view.heap.capacityOf(word)
+      view.i32[view.openImages(run.job) + JobImages.imageBytes] = view.heap.capacityOf(word)
       storeCheckpoint(view, run.job, word)
       return null
     } catch (error) {

@@ -1,4 +1,4 @@
-import type { Coroutine } from '../../coroutine/core/coroutine.ts'
+import { FunctionCoroutine, neverCalled, noArguments } from '../../coroutine/core/coroutine.ts'
 import type { EnterContext } from './context.ts'
 import type { ChildTask } from '../join/childtask.ts'
 import type { KernelCpu } from './kernelcpu.ts'
@@ -8,13 +8,12 @@ import type { Stretches } from './stretches.ts'
 /**
  * A task that has started on this CPU: the part that its record in the arena cannot hold. It lives in the
  * heap of one CPU, and is lost with it. It is small, because a hundred thousand sleepers have one each:
- * fields that few tasks need are in `extras`.
+ * fields that few tasks need are in `extras`, and it is its own coroutine.
  */
-export class CpuTask {
+export class CpuTask extends FunctionCoroutine {
   readonly job: number
   /** Its kernel task. */
   readonly task: number
-  coroutine: Coroutine | null = null
   /** The value that its wait is resumed with. */
   sent: unknown = undefined
   /** The bits below. */
@@ -24,8 +23,20 @@ export class CpuTask {
   extras: TaskExtras | null = null
 
   constructor(job: number, task: number) {
+    super(neverCalled, noArguments, undefined)
     this.job = job
     this.task = task
+  }
+
+  /** Gives the coroutine its function, before it starts. */
+  setCode(fn: (...args: any[]) => unknown, args: readonly unknown[]): void {
+    this.root = fn
+    this.frames = args
+  }
+
+  /** False: it is no coroutine yet, and never becomes one if its function runs in one go. */
+  get hasCode(): boolean {
+    return this.state !== 'ready' || this.root !== neverCalled
   }
 }
 

@@ -2,7 +2,7 @@ import { assert } from '../../arena/assert.ts'
 import { throwIfInside } from '../../arena/sync/section.ts'
 import { wakeAll } from '../../futex/core/queue.ts'
 import { isGenerator } from '../../coroutine/core/generators.ts'
-import { type Coroutine, coroutineOf } from '../../coroutine/core/coroutine.ts'
+import type { Coroutine } from '../../coroutine/core/coroutine.ts'
 import { CpuRunner } from '../../coroutine/core/cpurunner.ts'
 import { isThenable } from '../../coroutine/core/thenable.ts'
 import { addStackFloor } from '../../coroutine/core/uncaught.ts'
@@ -300,7 +300,7 @@ export class KernelCpu implements Runner {
 
   /** The CPU tasks of this CPU that have a coroutine here. */
   *startedTasks(): Generator<CpuTask, void, void> {
-    for (const run of this.runs) if (run !== undefined && run.coroutine !== null) yield run
+    for (const run of this.runs) if (run?.hasCode) yield run
   }
 
   /** The task is packed: its coroutine here never runs again. */
@@ -382,17 +382,16 @@ export class KernelCpu implements Runner {
 
   private start(fn: TaskFunction, args: readonly unknown[]): number {
     const run = this.currentRun()
-    run.coroutine = coroutineOf(fn.fn, args)
+    run.setCode(fn.fn, args)
     if (fn.isMovable) this.mover.started(run)
     return this.advance(run)
   }
 
   private advance(run: CpuTask): number {
-    const coroutine = run.coroutine
-    if (coroutine === null) return this.begin(run.task)
+    if (!run.hasCode) return this.begin(run.task)
     if (run.extras?.end) return this.finish(run.extras.end)
-    const why = this.drive(run, coroutine)
-    return why === DRIVEN_TO_END ? this.ended(run, coroutine.state === 'threw', coroutine.result) : why
+    const why = this.drive(run, run)
+    return why === DRIVEN_TO_END ? this.ended(run, run.state === 'threw', run.result) : why
   }
 
   /** Runs a coroutine of the task until it stops or ends (DRIVEN_TO_END). */
@@ -412,7 +411,7 @@ export class KernelCpu implements Runner {
     for (;;) {
       // A stretch after an await begins before a kill is thrown into it: its function waits at the await, and
       // must receive the error there.
-      if ((coroutine === run.coroutine || coroutine.state !== 'ready') && this.takeKill(run)) {
+      if ((coroutine === run || coroutine.state !== 'ready') && this.takeKill(run)) {
         sent = run.extras?.killedWith
         raising = true
       }

@@ -13,7 +13,15 @@ import { askMoveTo } from '../../sched/ext/extcpu.ts'
 import { EXT_MAJOR_PRIORITY } from '../../sched/core/priority.ts'
 import { registerKillImages } from '../join/killimages.ts'
 import { importModule } from '../spawn/functions.ts'
-import { JOB_ASYNC, JOB_IMAGE_BYTES, JOB_MOVABLE, JOB_NO_IMPORTS, JOB_PINNED, Job } from '../spawn/job.ts'
+import {
+  JOB_ASYNC,
+  JOB_IMAGE_BYTES,
+  JOB_MOVABLE,
+  JOB_NO_IMPORTS,
+  JOB_PINNED,
+  Job,
+  JobImages,
+} from '../spawn/job.ts'
 import { type CpuTask, extrasOf, RUN_LEAVES, RUN_MOVABLE, RUN_RESTARTS } from './cputask.ts'
 import type { KernelCpu } from './kernelcpu.ts'
 import { GOES_ON } from './checkpointer.ts'
@@ -78,7 +86,7 @@ export class TaskMover {
     }
     if (!balances || Atomics.load(i32, s.queue + RunQueue.load) < 2) return STAYS
     const ran = this.ranHere(run)
-    if (!isWorthMoving(s, ran, i32[run.job + Job.imageBytes])) return STAYS
+    if (!isWorthMoving(s, ran, i32[this.on.view.imagesOf(run.job) + JobImages.imageBytes])) return STAYS
     const target = reliefFor(s, run.task)
     return target < 0 ? STAYS : this.leave(run, target, ran * STATE_BYTES_A_MS)
   }
@@ -89,7 +97,7 @@ export class TaskMover {
    */
   follows(run: CpuTask): boolean {
     const { s, view } = this.on
-    if (view.i32[run.job + Job.imageBytes] > FOLLOW_BYTES_MOST) return false
+    if (view.i32[view.imagesOf(run.job) + JobImages.imageBytes] > FOLLOW_BYTES_MOST) return false
     if (run.extras !== null && s.clock < run.extras.followsAt) return false
     const target = askMoveTo(s, run.task)
     if (target < 0 || target === s.cpu || obstacleTo(view, run, true) !== null) return false
@@ -160,16 +168,17 @@ export class TaskMover {
       const what = error instanceof ArenaFullError ? 'the arena has no room for its state' : String(error)
       return this.refuse(run, what.replace(/^\w*Error: /, ''))
     }
-    i32[run.job + Job.imageBytes] = heap.capacityOf(word)
-    if (i32[run.job + Job.imageBytes] > bytesMost) {
+    const images = view.openImages(run.job)
+    i32[images + JobImages.imageBytes] = heap.capacityOf(word)
+    if (i32[images + JobImages.imageBytes] > bytesMost) {
       codec.free(word)
       return this.refuse(run, 'its state is large for the time that it has run')
     }
     Atomics.and(i32, run.job + Job.control, ~JOB_ASYNC)
-    i32[run.job + Job.moves]++
-    i32[run.job + Job.movedFrom] = s.cpu
-    if (i32[s.recording] !== 0) recordMove(s, run.task, i32[run.job + Job.imageBytes])
-    codec.put(run.job + Job.image, word) // (A)
+    i32[images + JobImages.moves]++
+    i32[images + JobImages.movedFrom] = s.cpu
+    if (i32[s.recording] !== 0) recordMove(s, run.task, i32[images + JobImages.imageBytes])
+    codec.put(images + JobImages.image, word) // (A)
     Atomics.add(i32, s.queue + RunQueue.sends, 1)
     this.isQueued = releasePacked(s, run.task)
     // By compare-exchange: another CPU may have begun it already.
@@ -234,15 +243,16 @@ export class TaskMover {
 
   /** The image of a packed task: its state, or its last checkpoint. */
   private wordOf(job: number): number {
-    const { i32 } = this.on.view
-    return i32[job + Job.image] || lastCheckpoint(i32, job)
+    const { view } = this.on
+    return view.i32[view.imagesOf(job) + JobImages.image] || lastCheckpoint(view, job)
   }
 
   /** The image of a task that came from outside of this kernel; null: from inside. */
   private bytesOf(job: number): Uint8Array | null {
-    const { i32, codec } = this.on.view
-    const isBytes = (Atomics.load(i32, job + Job.control) & JOB_IMAGE_BYTES) !== 0
-    return isBytes && i32[job + Job.image] !== 0 ? (codec.decode(i32[job + Job.image]) as Uint8Array) : null
+    const { view } = this.on
+    const isBytes = (Atomics.load(view.i32, job + Job.control) & JOB_IMAGE_BYTES) !== 0
+    const image = view.i32[view.imagesOf(job) + JobImages.image]
+    return isBytes && image !== 0 ? (view.codec.decode(image) as Uint8Array) : null
   }
 
   /** (G) to (I): from here on the task is this CPU's. */
@@ -250,7 +260,7 @@ export class TaskMover {
     const { view, s } = this.on
     restoreTask(run, image)
     takePacked(s, run.task)
-    view.codec.drop(run.job + Job.image) // (I)
+    view.codec.drop(view.openImages(run.job) + JobImages.image) // (I)
     Atomics.and(view.i32, run.job + Job.control, ~JOB_IMAGE_BYTES)
     this.on.checkpointer.started(run)
     run.flags |= RUN_MOVABLE

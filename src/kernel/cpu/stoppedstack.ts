@@ -13,8 +13,8 @@ export function stackOfTask(on: KernelCpu, runs: readonly (CpuTask | undefined)[
   if (run === undefined) return 'it has not begun, or it has ended'
   const name = on.code.functionOf(run.job)?.name ?? run.extras?.localName ?? '<anonymous>'
   if (run.extras?.promise) return `    at async ${name}`
-  if (run.coroutine === null) return `    at ${name}`
-  const lines = savedLines(framesIn(run.coroutine))
+  if (!run.hasCode) return `    at ${name}`
+  const lines = savedLines(framesIn(run))
   return lines.length > 0
     ? lines.join('\n')
     : `    at ${name} (a generator keeps no line numbers while it waits)`

@@ -42,12 +42,12 @@ const WAIT_FLAGS = RUN_PARKED | RUN_TIMED
  * leave is no obstacle.
  */
 export function obstacleTo(view: KernelView, run: CpuTask, waits: boolean = false): string | null {
-  const { coroutine, extras } = run
+  const { extras } = run
   const control = Atomics.load(view.i32, run.job + Job.control)
   if ((control & JOB_PINNED) !== 0) return 'it was spawned with `movable: false`'
   if ((control & JOB_LOCAL) !== 0) return 'its function exists on this CPU only'
   if ((control & (JOB_HAS_MAIL | JOB_POSTED)) !== 0) return 'it sends or receives messages'
-  if (coroutine === null) return 'it has not begun'
+  if (!run.hasCode) return 'it has not begun'
   if ((run.flags & RUN_WAKEABLE) !== 0) return 'it waits for its event loop'
   if ((run.flags & RUN_CLAIMED) !== 0) return 'its wait is being cancelled'
   if (extras !== null) {
@@ -60,7 +60,7 @@ export function obstacleTo(view: KernelView, run: CpuTask, waits: boolean = fals
         return 'a TaskLocal that was not made by a module has a value; give it a name'
     }
   }
-  const obstacle = obstacleOf(coroutine)
+  const obstacle = obstacleOf(run)
   if (obstacle !== null || waits || (run.flags & RUN_RESTARTS) === 0) return obstacle
   return 'it waits for a lock, and has not left its queue yet'
 }
@@ -71,7 +71,7 @@ export function imageOf(run: CpuTask): TaskImage {
   const locals: [string, unknown][] = []
   for (const [local, value] of extras?.locals ?? []) locals.push([nameOfLocal(local)!, value])
   return {
-    frames: packFrames(run.coroutine!),
+    frames: packFrames(run),
     sent: run.sent,
     flags: run.flags & WAIT_FLAGS,
     isKilled: extras?.isKilled ?? false,
@@ -84,7 +84,7 @@ export function imageOf(run: CpuTask): TaskImage {
 
 /** Fills a new CPU task from the decoded value. */
 export function restoreTask(run: CpuTask, image: TaskImage): void {
-  run.coroutine = unpackFrames(image.frames)
+  run.become(unpackFrames(image.frames))
   run.sent = image.sent
   run.flags |= image.flags
   if (image.isKilled) {

@@ -8,7 +8,7 @@ import {
 } from '../../coroutine/core/blocking.ts'
 import { startAlarm } from '../../machine/timekeeper/alarm.ts'
 import { ask, ASK_BYTES, ASK_CHECKPOINT, ASK_SUSPEND, type AskKind } from '../cpu/asking.ts'
-import { Job, KILL_ABORTED, KILL_TIMED_OUT } from '../spawn/job.ts'
+import { JobImages, KILL_ABORTED, KILL_TIMED_OUT } from '../spawn/job.ts'
 import type { SpawnOptions } from '../boot/options.ts'
 import { TaskEndedError } from './errors.ts'
 import { type TaskEvent, TaskHandle } from './taskhandle.ts'
@@ -146,11 +146,12 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
     this.rare.onEnd = () => isOver.abort()
     const asks = ask(view, job, kind)
     const word = view.answerWord(job)
+    const images = view.imagesOf(job)
     while (this.job !== 0) {
-      const seen = Atomics.load(i32, job + Job.answers)
+      const seen = Atomics.load(i32, images + JobImages.answers)
       if (seen === asks) {
         if (kind !== ASK_BYTES) return undefined
-        const word = view.codec.take(job + Job.reply)
+        const word = view.codec.take(images + JobImages.reply)
         try {
           return view.codec.decode(word)
         } finally {

@@ -16,6 +16,7 @@ import {
   JOB_ARGS_MAILED,
   JOB_CHECKPOINT_WAITS,
   JOB_MOVABLE,
+  JobImages,
   KILL_CALLED,
   OUTCOME_KILLED,
   OUTCOME_LOST,
@@ -272,7 +273,7 @@ export abstract class TaskHandle {
       if (Atomics.load(i32, task + TaskRecord.moveAsked) !== 0 && isMisplaced(this.view, task, se))
         figures.moving = { waitsFor: reason() }
       const isLate = (Atomics.load(i32, this.job + Job.control) & JOB_CHECKPOINT_WAITS) !== 0
-      if (isLate || openRequest(i32, this.job) !== 0) figures.checkpointing = { waitsFor: reason() }
+      if (isLate || openRequest(this.view, this.job) !== 0) figures.checkpointing = { waitsFor: reason() }
       state = 'queued'
       const isOnCpu = Atomics.load(i32, se + Entity.onCpu) !== 0
       // A task that is asked to stop runs on until its next safepoint.
@@ -354,6 +355,7 @@ function figuresOf(view: KernelView, job: number): JobFigures {
   const { i32, f64 } = view
   const outcome = Atomics.load(i32, job + Job.outcome)
   const rank = i32[job + Job.rank]
+  const images = view.hasImages(job) ? view.imagesOf(job) : 0
   return {
     outcome,
     cpu: Atomics.load(i32, job + Job.cpu),
@@ -369,10 +371,13 @@ function figuresOf(view: KernelView, job: number): JobFigures {
     preemptions: i32[job + Job.preemptions],
     runTime: f64[(job + Job.runTime) >> 1],
     waitTime: f64[(job + Job.waitTime) >> 1],
-    moves: i32[job + Job.moves],
-    movedFrom: i32[job + Job.movedFrom],
-    imageBytes: i32[job + Job.imageBytes],
-    checkpointAt: Atomics.load(i32, job + Job.checkpoint) === 0 ? 0 : f64[(job + Job.checkpointAt) >> 1],
+    moves: images === 0 ? 0 : i32[images + JobImages.moves],
+    movedFrom: images === 0 ? 0 : i32[images + JobImages.movedFrom],
+    imageBytes: images === 0 ? 0 : i32[images + JobImages.imageBytes],
+    checkpointAt:
+      images === 0 || Atomics.load(i32, images + JobImages.checkpoint) === 0
+        ? 0
+        : f64[(images + JobImages.checkpointAt) >> 1],
     moving: null,
     checkpointing: null,
   }

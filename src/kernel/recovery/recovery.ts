@@ -35,6 +35,8 @@ import {
   NOT_KILLED,
   OUTCOME_PENDING,
   JOB_RESTARTABLE,
+  imagePayloads,
+  JobImages,
 } from '../spawn/job.ts'
 import { disownJob, publishOutcome } from '../join/outcome.ts'
 import { respawnJob } from '../spawn/spawn.ts'
@@ -208,10 +210,7 @@ function visitPayloads(view: KernelView, visit: (at: number) => void): void {
     visit(job + Job.result)
     visit(job + Job.reason)
     visit(job + Job.context)
-    visit(job + Job.image)
-    visit(job + Job.reply)
-    visit(job + Job.checkpoints)
-    visit(job + Job.checkpoints + 1)
+    if (view.hasImages(job)) for (const at of imagePayloads) visit(view.imagesOf(job) + at)
   }
 }
 
@@ -294,7 +293,7 @@ class JobRecovery implements Recovery {
     const { i32, codec } = view
     uncountEnded(view, job, this.dead)
     codec.drop(job + Job.result)
-    codec.drop(job + Job.image)
+    if (view.hasImages(job)) codec.drop(view.imagesOf(job) + JobImages.image)
     const task = lost?.task ?? this.parted
     const options = task === 0 ? undefined : optionsOf(view, task, job)
     if (task !== 0) view.separateJob(task, job)
@@ -306,7 +305,7 @@ class JobRecovery implements Recovery {
       i32[job + Job.crashes]++
       this.crashed++
     }
-    const survives = (control & JOB_RESTARTABLE) !== 0 || Atomics.load(i32, job + Job.checkpoint) !== 0
+    const survives = (control & JOB_RESTARTABLE) !== 0 || lastCheckpoint(view, job) !== 0
     const again = !begun || (survives && i32[job + Job.crashes] < CRASHES_MAX)
     if (options !== undefined && again && !isKilled && (control & (JOB_LOCAL | JOB_EVICTING)) === 0) {
       if (this.restart(job, control, options)) return
@@ -321,7 +320,7 @@ class JobRecovery implements Recovery {
   /** Creates a new task for the job. False: there is no room. */
   private restart(job: number, control: number, options: TaskOptions): boolean {
     if ((control & JOB_DISOWNED) === 0) Atomics.and(this.view.i32, job + Job.control, ~JOB_ENDED)
-    const packed = this.view.i32[job + Job.starts] !== 0 && lastCheckpoint(this.view.i32, job) !== 0
+    const packed = this.view.i32[job + Job.starts] !== 0 && lastCheckpoint(this.view, job) !== 0
     try {
       respawnJob(this.view, job, options, packed)
     } catch (error) {

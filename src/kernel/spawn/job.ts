@@ -43,6 +43,10 @@ import { float64, type Layout, record, word, words } from '../../arena/memory/re
  * not yet stored, or taken and not yet freed) is owned by the thread, as the heap's header says.
  */
 export const Job: Layout<
+  | 'began'
+  | 'ended'
+  | 'runTime'
+  | 'waitTime'
   | 'next'
   | 'task'
   | 'outcome'
@@ -65,22 +69,14 @@ export const Job: Layout<
   | 'rank'
   | 'switches'
   | 'preemptions'
-  | 'began'
-  | 'ended'
-  | 'runTime'
-  | 'waitTime'
-  | 'image'
-  | 'moves'
-  | 'movedFrom'
-  | 'imageBytes'
-  | 'checkpoints'
-  | 'checkpoint'
-  | 'checkpointAt'
-  | 'checkpointEvery'
-  | 'asks'
-  | 'answers'
-  | 'reply'
 > = record('job', {
+  /** When it first ran, and when it ended, in the machine's milliseconds. */
+  began: float64,
+  ended: float64,
+  /** Milliseconds that it was on a CPU; stored at its end. */
+  runTime: float64,
+  /** Milliseconds that it waited for a CPU; stored when job and task separate. */
+  waitTime: float64,
   /** The list of ended jobs that the booting thread collects (completions.ts). */
   next: word,
   /** Its TaskRecord; 0 once that has ended. A reader is inside an RCU read section. */
@@ -122,13 +118,29 @@ export const Job: Layout<
   rank: word,
   switches: word,
   preemptions: word,
-  /** When it first ran, and when it ended, in the machine's milliseconds. */
-  began: float64,
-  ended: float64,
-  /** Milliseconds that it was on a CPU; stored at its end. */
-  runTime: float64,
-  /** Milliseconds that it waited for a CPU; stored when job and task separate. */
-  waitTime: float64,
+})
+
+/** The words of a job that are used: with the header that stands before it, two lines. */
+export const JOB_WORDS: number = Job.preemptions + 1
+
+/**
+ * The state of a started task outside of its CPU's heap: images, checkpoints, and requests for them. Few jobs
+ * have any, so it is outside of the job. The words are 0 unless `control` has JOB_HAS_IMAGES: a thread sets
+ * that bit before it writes one. They are cleared at the next spawn into the slot, which finds the bit there.
+ */
+export const JobImages: Layout<
+  | 'image'
+  | 'moves'
+  | 'movedFrom'
+  | 'imageBytes'
+  | 'checkpoints'
+  | 'checkpoint'
+  | 'asks'
+  | 'answers'
+  | 'reply'
+  | 'checkpointAt'
+  | 'checkpointEvery'
+> = record('images of a job', {
   /** The state of a started task that is packed (sched/balance/move.ts), as a payload; 0: it is not. */
   image: word,
   /** How often its task has moved, the CPU that it came from last, and the bytes of its state then. */
@@ -149,6 +161,14 @@ export const Job: Layout<
   /** Milliseconds between two checkpoints; 0: only on request. */
   checkpointEvery: float64,
 })
+
+/** Its words that hold payloads. */
+export const imagePayloads: readonly number[] = [
+  JobImages.image,
+  JobImages.reply,
+  JobImages.checkpoints,
+  JobImages.checkpoints + 1,
+]
 
 /** Packs priority and nice into one word. */
 export function rankOf(priority: number, nice: number): number {
@@ -212,6 +232,8 @@ export const JOB_IMAGE_BYTES = 65536
 export const JOB_CHECKPOINT_WAITS = 131072
 /** The CPU that goes on with the image imports no module for it: it has all of them, or the task fails. */
 export const JOB_NO_IMPORTS = 262144
+/** Its words of JobImages may not be 0. It stays set until the next spawn into the slot. */
+export const JOB_HAS_IMAGES = 524288
 
 export const LOCAL_FUNCTION: number = -1
 

@@ -6,7 +6,7 @@ import { createTask, publishTask, startTask, type TaskOptions } from '../../sche
 import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import { maskOf } from '../../sched/core/cpumask.ts'
 import { Counters, countSpawned } from '../boot/counters.ts'
-import { Job, JOB_LOCAL, NOT_KILLED, OUTCOME_PENDING } from './job.ts'
+import { Job, JOB_HAS_IMAGES, JOB_LOCAL, JobImages, NOT_KILLED, OUTCOME_PENDING } from './job.ts'
 import { BOOTING_THREAD } from '../boot/layout.ts'
 import { priorityOf, type SpawnOptions } from '../boot/options.ts'
 import { isRecording } from '../../arena/rings/eventring.ts'
@@ -85,24 +85,17 @@ export function spawnJob(
   i32[job + Job.cpu] = 0
   i32[job + Job.starts] = 0
   i32[job + Job.crashes] = 0
+  if ((i32[job + Job.control] & JOB_HAS_IMAGES) !== 0) clearImages(view, job)
   i32[job + Job.control] = spec.control
-  i32[job + Job.image] = 0
-  i32[job + Job.moves] = 0
-  i32[job + Job.imageBytes] = 0
-  i32[job + Job.checkpoints] = 0
-  i32[job + Job.checkpoints + 1] = 0
-  i32[job + Job.checkpoint] = 0
-  i32[job + Job.asks] = 0
-  i32[job + Job.answers] = 0
-  i32[job + Job.reply] = 0
-  view.f64[(job + Job.checkpointAt) >> 1] = 0
-  view.f64[(job + Job.checkpointEvery) >> 1] = spec.checkpoint ?? 0
   i32[job + Job.spawnCount] = 0
   i32[job + Job.endCount] = 0
   writeAffinity(i32, job, spec.task.affinity)
   i32[job + Job.outcome] = OUTCOME_PENDING
   i32[job + Job.number] = (Atomics.add(i32, view.plan.counters.start + Counters.jobs, 1) + 1) | 0
   codec.put(job + Job.args, spec.args)
+  if (spec.checkpoint !== undefined) {
+    view.f64[(view.openImages(job) + JobImages.checkpointEvery) >> 1] = spec.checkpoint
+  }
   if (spec.image !== undefined) putImage(view, job, task, spec.image)
   if (spec.context !== 0) codec.put(job + Job.context, spec.context)
   view.bindJob(task, job)
@@ -123,18 +116,25 @@ export function spawnJob(
   return job
 }
 
+/** What the slot's last job has left. Before `control` changes: a thread that dies here leaves the bit. */
+function clearImages(view: KernelView, job: number): void {
+  const images = view.imagesOf(job)
+  view.i32.fill(0, images, images + JobImages.words)
+}
+
 /** The task of the job goes on with this state, as a packed task does. It has not been published yet. */
 function putImage(view: KernelView, job: number, task: number, image: number): void {
   const { codec, heap, i32 } = view
-  i32[job + Job.imageBytes] = heap.capacityOf(image)
+  const images = view.openImages(job)
+  i32[images + JobImages.imageBytes] = heap.capacityOf(image)
   i32[job + Job.starts] = 1
-  codec.put(job + Job.image, image)
+  codec.put(images + JobImages.image, image)
   Atomics.store(i32, task + TaskRecord.packed, 1)
 }
 
 /**
  * Creates a new task for a job whose last one was lost with its CPU. `packed`: it goes on with the state in
- * `Job.image`.
+ * `JobImages.image`.
  */
 export function respawnJob(view: KernelView, job: number, options: TaskOptions, packed = false): void {
   const task = createTask(view.s, options)
