@@ -227,7 +227,7 @@ export class Rcu {
     const i32 = thread.i32
     const at = this.wordOf(thread.id)
     i32[node + RcuNode.next] = 0
-    Atomics.store(i32, node + RcuNode.callback, callback | (thread.ownerTag << TAG_SHIFT))
+    putName(i32, node, callback, thread.ownerTag)
     i32[node + RcuNode.period] = this.requestPeriod(i32)
     const tail = i32[at + TAIL]
     if (tail === 0) {
@@ -253,10 +253,10 @@ export class Rcu {
       this.see(thread, node)
       i32[at + HEAD] = next
       if (next === 0) i32[at + TAIL] = 0
-      Atomics.store(i32, at + QUEUED, i32[at + QUEUED] - 1)
       ran++
       this.callbacks[i32[node + RcuNode.callback] & CALLBACK](thread, node)
     }
+    if (ran !== 0) Atomics.store(i32, at + QUEUED, i32[at + QUEUED] - ran)
     return ran
   }
 
@@ -265,7 +265,7 @@ export class Rcu {
    * pass to callRcu, or before it frees it.
    */
   see(thread: KernelThread, node: number): void {
-    putName(thread.i32, node, thread.ownerTag)
+    putName(thread.i32, node, thread.i32[node + RcuNode.callback] & CALLBACK, thread.ownerTag)
   }
 
   /** Recovery: whether the dead thread was responsible for this node, and the node is not in `listed`. */
@@ -295,7 +295,7 @@ export class Rcu {
     if (gone === dead) return
     const at = this.wordOf(gone)
     if (this.listedOn(i32, dead).has(i32[at + HEAD])) i32[at + HEAD] = 0
-    for (const node of this.repair(i32, gone)) putName(i32, node, gone + 1)
+    for (const node of this.repair(i32, gone)) putName(i32, node, i32[node + RcuNode.callback] & CALLBACK, gone + 1)
   }
 
   private listedOn(i32: Int32Array, thread: number): Set<number> {
@@ -358,8 +358,9 @@ export class Rcu {
   }
 }
 
-/** Names the thread that is responsible for the node. */
-function putName(i32: Int32Array, node: number, ownerTag: number): void {
+/** Names the thread that is responsible for the node. Most often it has that name already. */
+function putName(i32: Int32Array, node: number, callback: number, ownerTag: number): void {
   const at = node + RcuNode.callback
-  Atomics.store(i32, at, (i32[at] & CALLBACK) | (ownerTag << TAG_SHIFT))
+  const name = callback | (ownerTag << TAG_SHIFT)
+  if (i32[at] !== name) Atomics.store(i32, at, name)
 }

@@ -125,8 +125,8 @@ export class KernelView {
     const { i32, f64 } = this
     const se = i32[task + TaskRecord.entity]
     i32[job + Job.rank] = rankOf(i32[se + Entity.basePriority], i32[se + Entity.nice])
-    i32[job + Job.switches] = i32[se + Entity.switches]
-    i32[job + Job.preemptions] = i32[se + Entity.preemptions]
+    i32[job + Job.switches] = i32[se + Entity.turns]
+    i32[job + Job.preemptions] = i32[se + Entity.preempted]
     f64[(job + Job.waitTime) >> 1] = f64[(se + Entity.waitTime) >> 1]
     Atomics.store(i32, this.jobTable + i32[task + TaskRecord.slot], 0)
     Atomics.store(i32, job + Job.task, 0)

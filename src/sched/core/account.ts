@@ -6,8 +6,8 @@ import type { Scheduler } from './scheduler.ts'
 /**
  * Accounting, for each task and each CPU. The exact figures are plain words that the run queue's lock guards.
  * Any thread may read the published figures without a lock. They are stored when a task leaves its CPU and
- * its times have moved by PUBLISH_EVERY since, and when it ends. So a reader is behind by that time at most,
- * and by the current turn.
+ * its times have moved by PUBLISH_EVERY since. So a reader is behind by that time at most, and by the current
+ * turn. A task that ends publishes nothing: its last figures are copied from the exact ones.
  *
  * A time is microseconds in two words, high and low. The high word stands on both sides of the low one:
  *
@@ -122,13 +122,13 @@ function countWait(s: Scheduler, se: number, waited: number): void {
   countTime(i32, histograms, cpu, SPAWN_TO_START, s.clock - f64[(se + Entity.startTime) >> 1])
 }
 
-/** Publishes an entity's figures if they have moved far enough, or it ends. */
-export function publishTask(s: Scheduler, se: number, ends: boolean): void {
+/** Publishes an entity's figures if they have moved far enough. */
+export function publishTask(s: Scheduler, se: number): void {
   const { i32, f64 } = s
   const ran = f64[(se + Entity.runTime) >> 1] * 1000
   const waited = f64[(se + Entity.waitTime) >> 1] * 1000
   const moved = ran + waited - (i32[se + Entity.runTimeLow] + i32[se + Entity.waitTimeLow])
-  if (!ends && (moved | 0) >= 0 && (moved | 0) < PUBLISH_EVERY_US) return
+  if ((moved | 0) >= 0 && (moved | 0) < PUBLISH_EVERY_US) return
   storeTime(i32, se + Entity.runTimeHigh, ran)
   storeTime(i32, se + Entity.waitTimeHigh, waited)
   storeCount(i32, se + Entity.switches, i32[se + Entity.turns])

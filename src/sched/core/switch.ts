@@ -143,7 +143,7 @@ export function yieldToEqual(s: Scheduler, prev: number): number {
 
 function chargeTurn(s: Scheduler, se: number): void {
   chargeRun(s, se)
-  publishTask(s, se, false)
+  publishTask(s, se)
   publishCpu(s, s.queue, false)
 }
 
@@ -226,7 +226,7 @@ function putBack(s: Scheduler, prev: number, why: number): void {
     i32[s.queue + RunQueue.preempted]++
   }
   publishCount(s, rq, prev)
-  publishTask(s, prev, false)
+  publishTask(s, prev)
   i32[prev + Entity.onRq] = 1
   i32[prev + Entity.onCpu] = 0 // (E)
 }
@@ -236,7 +236,7 @@ function leaveQueue(s: Scheduler, prev: number, why: number): void {
   const rq = i32[prev + Entity.rq]
   if (why !== SWITCH_EXITS) rqDropCurrent(s, rq, prev)
   chargeRun(s, prev)
-  publishTask(s, prev, why === SWITCH_EXITS)
+  if (why !== SWITCH_EXITS) publishTask(s, prev)
 }
 
 /**
