@@ -295,7 +295,8 @@ export class Rcu {
     if (gone === dead) return
     const at = this.wordOf(gone)
     if (this.listedOn(i32, dead).has(i32[at + HEAD])) i32[at + HEAD] = 0
-    for (const node of this.repair(i32, gone)) putName(i32, node, i32[node + RcuNode.callback] & CALLBACK, gone + 1)
+    for (const node of this.repair(i32, gone))
+      putName(i32, node, i32[node + RcuNode.callback] & CALLBACK, gone + 1)
   }
 
   private listedOn(i32: Int32Array, thread: number): Set<number> {

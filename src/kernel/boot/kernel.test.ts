@@ -217,6 +217,9 @@ describe('a task is controlled:', () => {
     const napper = kernel.spawn(work.naps, [1])
     await napper
     expect(napper.status.switches).toBeGreaterThan(0)
+    const brief = kernel.spawn(work.where, [])
+    await brief
+    expect(brief.status).toMatchObject({ switches: 1, preemptions: 0 })
   })
 
   test('it is queued again when another task has its CPU', async () => {

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { Mutex, RwLock, Semaphore } from '../../sync/index.ts'
 import { Kernel } from '../boot/kernel.ts'
 import type { KernelOptions } from '../boot/options.ts'
+import { JobImages } from '../spawn/job.ts'
 import type * as Work from '../../../testing/kernel/fixtures/handmoved.ts'
 import { plainSpin } from '../../../testing/kernel/fixtures/handmoved.ts'
 
@@ -260,6 +261,25 @@ test('bytes that are no whole image are refused', async () => {
     expect(end).toSatisfy((value: any) => value instanceof Error || value === plainSpin(ROUNDS), `byte ${at}`)
   }
   expect(await kernel.resume(image)).toBe(plainSpin(ROUNDS))
+})
+
+test('a task whose slot had one with checkpoints has none of its words', async () => {
+  const { kernel, work } = await booted({ cpus: 1 })
+  const { view } = kernel.internals
+  const shared = words()
+  const first = kernel.spawn(work.untilTold, [shared], { checkpoint: 2 })
+  const slot = first.job
+  await until(() => first.status.checkpoint !== null)
+  Atomics.store(shared, 63, 1)
+  await first
+  const next = Array.from({ length: 64 }, () => kernel.spawn(work.plainSpin, [1]))
+  expect(next.map(task => task.job)).toContain(slot)
+  for (const { job } of next) {
+    const at = view.imagesOf(job)
+    expect([...view.i32.subarray(at, at + JobImages.words)].every(word => word === 0)).toBe(true)
+    expect(view.hasImages(job)).toBe(false)
+  }
+  await Promise.all(next)
 })
 
 test('checkpoint: takes milliseconds, and a function that can move', async () => {
