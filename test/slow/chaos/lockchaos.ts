@@ -77,6 +77,16 @@ const LIFE_MS = 400
 
 type Work = typeof import('./lockwork.ts')
 
+/**
+ * Whether a death or a kill can cause the error. A killed task whose scope has lost a member fails of both:
+ * an AggregateError, whose parts have lost their classes on the way.
+ */
+function mayHappen(error: unknown): boolean {
+  if (error instanceof AggregateError) return error.errors.every(mayHappen)
+  const { name } = error as { name?: string }
+  return name === 'CpuLostError' || name === 'TaskKilledError' || isExpected(error)
+}
+
 const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))
 
 class LockChaos {
@@ -115,7 +125,7 @@ class LockChaos {
   }
 
   private fault(error: unknown): void {
-    if (error instanceof CpuLostError || error instanceof TaskKilledError || isExpected(error)) return
+    if (mayHappen(error)) return
     this.unexpected.push(error)
     this.options.log?.(`unexpected: ${error instanceof Error ? error.stack : String(error)}`)
   }
