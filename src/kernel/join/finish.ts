@@ -92,6 +92,8 @@ function storeResult(view: KernelView, job: number, ending: Ending, mail: CpuMai
   }
   if (!threw && !ending.isSuspended && (i32[job + Job.control] & JOB_DETACHED) !== 0) return OUTCOME_RETURNED
   if (!threw && value === undefined) return OUTCOME_RETURNED
+  // The payload of `undefined` is 0, as that of an error for which there was no room.
+  if (threw && value === undefined) value = new Error('the task threw undefined; throw an Error')
   if (threw) mendStack(value)
   let pointer: number
   try {

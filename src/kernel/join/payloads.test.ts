@@ -25,6 +25,12 @@ afterEach(async () => {
 })
 afterAll(() => kernel.close())
 
+test('any value can be thrown; `undefined` arrives as an error that says so', async () => {
+  for (const value of [null, 0, '', { a: 1 }])
+    await expect(kernel.spawn(work.throws, [value])).rejects.toEqual(value)
+  await expect(kernel.spawn(work.throws, [undefined])).rejects.toThrow('the task threw undefined')
+})
+
 test('a value sent to a CPU comes back equal', async () => {
   const value: Record<string, unknown> = {
     map: new Map<unknown, unknown>([['k', new Set([1, 2n ** 80n])]]),
