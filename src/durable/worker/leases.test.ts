@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
+import type { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
 import { startPostgres } from '../../../testing/durable/postgres.ts'
 import { openPostgres } from '../database/node-postgres.ts'
@@ -48,3 +49,30 @@ test('a database that is away when the thread of leases starts is asked again', 
   door.close()
   await postgres.close()
 })
+
+test('a thread that has died is replaced, and the leases are renewed', async () => {
+  const postgres = await startPostgres()
+  const database = await openPostgres({ url: postgres.url, connections: 2, onError: () => undefined })
+  const threads: Worker[] = []
+  const see = (thread: Worker): void => void threads.push(thread)
+  process.on('worker', see)
+  let beats = 0
+  const errors: string[] = []
+  const leases = keepLeases(database, {
+    lease: 10,
+    every: 50,
+    session: 'w',
+    onError: error => errors.push(error.message),
+    onBeat: () => beats++,
+  })
+  await expect.poll(() => beats, { timeout: 20_000 }).toBeGreaterThan(0)
+  await threads[0]!.terminate()
+  beats = 0
+  await expect.poll(() => beats, { timeout: 20_000 }).toBeGreaterThan(0)
+  expect(threads).toHaveLength(2)
+  expect(errors).toContain('the thread that renews the leases has ended; another one begins')
+  await leases.close()
+  process.off('worker', see)
+  await database.close()
+  await postgres.close()
+}, 60_000)

@@ -8,7 +8,7 @@ import type { Claimed, Engine } from '../engine.ts'
  *
  * An embedded database belongs to this process alone, and its jobs have no leases: a thread that was busy
  * would take its own runs away. The runs of a process that died are lapsed when the next one opens the
- * database (`Store.lapseAll`).
+ * database (`Claims.lapseAll`).
  */
 export interface Leases {
   set(jobs: ReadonlyMap<string, readonly Claimed[]>): void
@@ -57,33 +57,58 @@ class NoLeases implements Leases {
   }
 }
 
-class ThreadLeases implements Leases {
-  private readonly worker: Worker
-  private readonly ended: Promise<void>
+/** A thread that has ended is replaced after this: sooner than a lease. */
+const REPLACE_MS = 500
 
-  constructor(url: string, { lease, every, session, onError, onBeat }: LeaseOptions) {
-    const settings: LeaseSettings = { url, lease, every, session }
-    this.worker = new Worker(new URL('./node-leasethread.ts', import.meta.url), {
-      workerData: settings,
+class ThreadLeases implements Leases {
+  private readonly settings: LeaseSettings
+  private readonly options: LeaseOptions
+  private worker: Worker
+  private jobs: LeaseMessage = []
+  private replacing: NodeJS.Timeout | undefined
+  private isClosing = false
+
+  constructor(url: string, options: LeaseOptions) {
+    const { lease, every, session } = options
+    this.settings = { url, lease, every, session }
+    this.options = options
+    this.worker = this.begin()
+  }
+
+  private begin(): Worker {
+    const { onError, onBeat } = this.options
+    const worker = new Worker(new URL('./node-leasethread.ts', import.meta.url), {
+      workerData: this.settings,
       name: 'heddle leases',
     })
-    this.ended = new Promise(resolve => this.worker.once('exit', () => resolve()))
-    this.worker.on('error', onError)
-    this.worker.on('message', (message: { readonly error?: string }) => {
+    worker.on('error', onError)
+    worker.on('exit', () => {
+      if (this.isClosing) return
+      onError(new Error('the thread that renews the leases has ended; another one begins'))
+      this.replacing = setTimeout(() => (this.worker = this.begin()), REPLACE_MS)
+    })
+    worker.on('message', (message: { readonly error?: string }) => {
       if (message.error === undefined) onBeat()
       else onError(new Error(message.error))
     })
-    this.worker.unref()
+    worker.postMessage(this.jobs)
+    worker.unref()
+    return worker
   }
 
   set(jobs: ReadonlyMap<string, readonly Claimed[]>): void {
-    const message: LeaseMessage = [...jobs]
-    this.worker.postMessage(message)
+    this.jobs = [...jobs]
+    this.worker.postMessage(this.jobs)
   }
 
   async close(): Promise<void> {
-    this.worker.postMessage(null)
-    await this.ended
+    this.isClosing = true
+    clearTimeout(this.replacing)
+    const { worker } = this
+    if (worker.threadId === -1) return
+    const ended = new Promise(resolve => worker.once('exit', resolve))
+    worker.postMessage(null)
+    await ended
   }
 }
 
