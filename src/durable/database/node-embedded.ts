@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { PGlite, Transaction } from '@electric-sql/pglite'
 import { DatabaseBusyError } from '../errors.ts'
@@ -34,9 +34,13 @@ async function loadPglite(): Promise<typeof import('@electric-sql/pglite')> {
 /** The folders that this process has open: in a container that starts again, its number is that of before. */
 const openHere = new Set<string>()
 
+/** A lock file that stays empty for so long is that of a process that died before it wrote its number. */
+const EMPTY_MS = 500
+
 function lockFolder(folder: string): () => void {
   mkdirSync(folder, { recursive: true })
   const file = join(folder, 'heddle.lock')
+  let emptySince = Infinity
   for (;;) {
     try {
       writeFileSync(file, String(process.pid), { flag: 'wx' })
@@ -48,11 +52,41 @@ function lockFolder(folder: string): () => void {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     }
-    const owner = Number(readFileSync(file, 'utf8'))
+    const text = contentOf(file)
+    if (text === null) continue
+    if (text === '' && performance.now() - emptySince < EMPTY_MS) continue
+    if (text === '' && emptySince === Infinity) {
+      emptySince = performance.now()
+      continue
+    }
+    const owner = Number(text)
     if (owner === process.pid ? openHere.has(folder) : isAlive(owner))
       throw new DatabaseBusyError(folder, owner)
-    rmSync(file, { force: true })
+    removeStale(file, text)
   }
+}
+
+/** Null: there is no such file. */
+function contentOf(file: string): string | null {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    return null
+  }
+}
+
+/** Another process may have removed it as well, and made its own: then that one is put back. */
+function removeStale(file: string, text: string): void {
+  const aside = `${file}.${process.pid}`
+  try {
+    renameSync(file, aside)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    return
+  }
+  if (contentOf(aside) === text) rmSync(aside, { force: true })
+  else renameSync(aside, file)
 }
 
 function isAlive(pid: number): boolean {
