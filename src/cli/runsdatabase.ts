@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { SCHEMA } from '../durable/database/database.ts'
 import { openPostgres } from '../durable/database/node-postgres.ts'
+import { refusalOf, shownUrl } from '../durable/database/refusals.ts'
 import { Durable } from '../durable/durable.ts'
 import { DatabaseBusyError } from '../durable/errors.ts'
 import type { DurableOptions } from '../durable/options.ts'
@@ -54,15 +55,6 @@ export function placeOf({ database, folder }: DatabaseFlags, env: NodeJS.Process
   return { database: url, text }
 }
 
-/** Null: no PostgreSQL URL. */
-function shownUrl(url: string): string | null {
-  if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url)) return null
-  const shown = new URL(url)
-  shown.password = ''
-  shown.search = ''
-  return shown.href
-}
-
 /** Opens the database, and makes its tables if they are not there. */
 export async function openPlace(place: Place, options: DurableOptions = {}): Promise<Durable> {
   const { database, folder } = place
@@ -107,37 +99,22 @@ async function hasTables(place: Place): Promise<boolean> {
   }
 }
 
-const hints: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'no server listens there; start it, or check host and port',
-  ENOTFOUND: 'no host has this name; check the URL',
-  EAI_AGAIN: 'the name of the host cannot be resolved now; check the network',
-  ETIMEDOUT: 'the host does not answer; check host, port and firewall',
-  '28P01': 'check user and password in the URL',
-  '28000': 'check user and password in the URL, and the pg_hba.conf of the server',
-  '3D000': 'create the database, or check its name in the URL',
-  '42501': 'heddle keeps its tables in schemas of its own; the user needs the right to create them',
-  '57P03': 'the server starts; try again',
-}
-
 /** Why a database does not serve, in words. */
 export function databaseError(place: Place, failure: unknown): CommandError {
   if (failure instanceof CommandError) return failure
-  // `Durable.open` has its own words for an error of the driver.
-  const { cause } = failure as { readonly cause?: { readonly code?: unknown } }
-  const error = typeof cause?.code === 'string' && cause.code in hints ? cause : failure
+  // `Durable.open` puts the URL and the fix into one line; a command has its own place for them.
+  const { cause } = failure as { readonly cause?: unknown }
+  const error = cause !== undefined && refusalOf(cause).fix !== null ? cause : failure
   if (error instanceof DatabaseBusyError) {
     return new CommandError(error.message.replace(/: an embedded.*/, ''), {
       hint: 'an embedded database belongs to one process at a time: end that one, or give both the URL of a PostgreSQL server',
     })
   }
-  const { code, message, errors } = error as { code?: string; message?: string; errors?: readonly unknown[] }
+  const { message } = error as { message?: string }
   // A wrong option, a missing package, or an old Node: the message has the fix.
   if (error instanceof TypeError || error instanceof RangeError)
     return new CommandError(message!, { exitCode: EXIT_USAGE })
   if (message?.startsWith('heddle/durable')) return new CommandError(message)
-  // A name with several addresses has one error for each, and no message of its own.
-  const first = (errors?.[0] as Error | undefined)?.message
-  const why = message || first || String(error)
-  const hint = hints[code ?? ''] ?? (/timeout/i.test(why) ? hints.ETIMEDOUT : undefined)
-  return new CommandError(`cannot use ${place.text}: ${why}`, hint === undefined ? {} : { hint })
+  const { why, fix } = refusalOf(error)
+  return new CommandError(`cannot use ${place.text}: ${why}`, fix === null ? {} : { hint: fix })
 }

@@ -212,7 +212,8 @@ export function deadQueue(queue: string): string {
   return `${queue}.dead`
 }
 
-async function loadBoss(): Promise<typeof import('pg-boss')> {
+/** Loads pg-boss, where this Node can run it. */
+export async function loadBoss(): Promise<typeof import('pg-boss')> {
   const [major, minor] = process.versions.node.split('.').map(Number)
   if (major! < 22 || (major === 22 && minor! < 12)) {
     throw new Error(

@@ -89,8 +89,22 @@ const migrations: readonly string[] = [
 /** Any number; processes that open a new database at the same time wait for each other by it. */
 const MIGRATION_LOCK = 0x6864_6c31
 
-/** Makes the tables, or brings them up to date. */
+/** As `server_version_num` of PostgreSQL has it. */
+const SERVER_MIN = 140_000
+
+async function checkServer(database: Database): Promise<void> {
+  const [row] = await database.query("select current_setting('server_version_num')::int as version")
+  const version = row!.version as number
+  if (version < SERVER_MIN)
+    throw new Error(
+      `heddle/durable: the server is PostgreSQL ${Math.trunc(version / 10_000)}, and ${SERVER_MIN / 10_000} or later is needed; use a later one`,
+    )
+}
+
+/** Makes the tables, or brings them up to date. A user that may not create schemas can use those that are. */
 export async function migrate(database: Database): Promise<void> {
+  await checkServer(database)
+  if (await isMade(database)) return
   await database.transaction(async sql => {
     await sql.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
     await sql.script(
@@ -107,6 +121,11 @@ export async function migrate(database: Database): Promise<void> {
     await sql.query(`delete from ${SCHEMA}.version`)
     await sql.query(`insert into ${SCHEMA}.version values ($1)`, [migrations.length])
   })
+}
+
+async function isMade(database: Database): Promise<boolean> {
+  const [row] = await database.query('select to_regclass($1) is not null as there', [`${SCHEMA}.version`])
+  return (row!.there as boolean) && (await versionOf(database)) === migrations.length
 }
 
 async function versionOf(sql: Sql): Promise<number> {
