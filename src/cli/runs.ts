@@ -1,5 +1,5 @@
 /** `heddle runs`: lists, shows, cancels, retries and exports durable runs, and sends them messages. */
-import { Command, InvalidArgumentError } from 'commander'
+import { Command, InvalidArgumentError, Option } from 'commander'
 import type { Durable } from '../durable/durable.ts'
 import { RunMissingError } from '../durable/errors.ts'
 import { checkQueue } from '../durable/options.ts'
@@ -25,6 +25,7 @@ interface RunsFlags extends DatabaseFlags {
   limit?: number
   json?: boolean
   reason?: string
+  from?: 'checkpoint' | 'start'
 }
 
 export function runsCommand(): Command {
@@ -74,6 +75,11 @@ export function runsCommand(): Command {
     )
   add('retry', 'queue a run again that failed or was cancelled', 'print one JSON object')
     .argument('<id>', 'the id of a run')
+    .addOption(
+      new Option('--from <place>', 'where it begins')
+        .choices(['checkpoint', 'start'])
+        .default('checkpoint', 'its last checkpoint'),
+    )
     .action((id: string, _: object, command: Command) =>
       guardedRuns('retry', command, (durable, flags) => retry(durable, id, flags)),
     )
@@ -186,7 +192,7 @@ export function listText(runs: readonly RunStatus[], terminal: Terminal, isCut: 
 }
 
 async function show(durable: Durable, id: string, { json }: RunsFlags): Promise<void> {
-  const row = await durable.store.reads.rowOf(id)
+  const row = await durable.store.reads.wholeRowOf(id)
   const status = statusOf(row)
   const history = (await durable.store.reads.eventsOf(id, 0)).map(eventOf)
   const values = valuesOf(row)
@@ -202,7 +208,7 @@ function valuesOf(row: Readonly<Record<string, unknown>>): {
 } {
   const read = (bytes: unknown): unknown => {
     try {
-      return jsonOf(decodeValue(bytes as Uint8Array))
+      return jsonOf(decodeValue(bytes as Uint8Array, 'the value'))
     } catch (error) {
       return { unreadable: (error as Error).message }
     }
@@ -281,8 +287,8 @@ async function cancel(durable: Durable, id: string, { reason, json }: RunsFlags)
   )
 }
 
-async function retry(durable: Durable, id: string, { json }: RunsFlags): Promise<void> {
-  const isQueued = await durable.run(id).retry()
+async function retry(durable: Durable, id: string, { json, from = 'checkpoint' }: RunsFlags): Promise<void> {
+  const isQueued = await durable.run(id).retry({ from })
   if (!isQueued) {
     const { state } = await durable.run(id).status()
     throw new CommandError(`run ${id} is ${state}`, {

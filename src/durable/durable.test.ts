@@ -5,6 +5,8 @@ import { type Postgres, startPostgres } from '../../testing/durable/postgres.ts'
 import { sum } from '../../testing/durable/runs.ts'
 import type * as Work from '../../testing/durable/runs.ts'
 import type { Run, StartedRun } from './run.ts'
+import { openPostgres } from './database/node-postgres.ts'
+import { migrate } from './database/schema.ts'
 import { withTraceContext } from '../kernel/cpu/context.ts'
 import { Durable, type DurableOptions, type RunState, runsText, runTelemetry } from './index.ts'
 
@@ -39,6 +41,11 @@ async function kindsOf(run: StartedRun): Promise<string[]> {
   const kinds: string[] = []
   for await (const { kind } of run.events()) kinds.push(kind)
   return kinds
+}
+
+/** The kinds of the events of a run that goes on. */
+async function kindsBefore(durable: Durable, id: string): Promise<string[]> {
+  return (await durable.store.reads.eventsOf(id, 0)).map(({ kind }) => kind as string)
 }
 
 /** The rejection of a run. */
@@ -97,6 +104,82 @@ describe.each(['embedded', 'postgres'] as const)('on a database that is %s', kin
     expect(await second.result()).toBe(await first.result())
     expect((await first.status()).attempts).toBe(1)
     await expect(durable.start(work.slept, [1, 1], { id: `${kind}-same` })).rejects.toThrow(/give another id/)
+  })
+
+  test('the same id with other arguments is the same run, and a warning', async () => {
+    const id = `${kind}-other`
+    const first = await durable.start(work.sum, [3], { id })
+    await durable.start(work.sum, [3], { id })
+    expect(warnings).toEqual([])
+    const second = await durable.start(work.sum, [4], { id })
+    expect(await second.result()).toBe(sum(3))
+    expect(warnings).toEqual(['start(sum): the run exists, with other arguments; these have no effect'])
+    expect((await first.status()).attempts).toBe(1)
+  })
+
+  test('values come back as they were: collections, buffers, big integers, cycles', async () => {
+    const value: Record<string, unknown> = {
+      map: new Map<unknown, unknown>([['a', new Set([1n])]]),
+      numbers: new Float64Array([1, 2.5, Number.NaN]),
+      bytes: new Uint8Array(300_000).fill(7),
+      big: -(2n ** 200n),
+      date: new Date(5),
+      pattern: /a+/gi,
+      nothing: undefined,
+      zero: -0,
+      error: new RangeError('far', { cause: { why: 'near' } }),
+    }
+    value.itself = value
+    expect(await (await durable.start(work.echoed, [value])).result()).toEqual(value)
+  })
+
+  test('texts that PostgreSQL does not take are stored with U+FFFD', async () => {
+    for (const text of ['a\0b', 'a\ud800b']) {
+      const run = await durable.start(work.throwsTexts, [text])
+      const error = await failureOf(run)
+      expect(error).toBeInstanceOf(RangeError)
+      expect(error).toMatchObject({ message: text, code: text, cause: new Map([[1, 2n]]) })
+      const status = await run.status()
+      expect(status).toMatchObject({ state: 'failed', error: { message: 'a\ufffdb' } })
+      expect(status.progress).toEqual({ 'a\ufffdb': 'a\ufffdb' })
+    }
+    const run = await durable.start(work.sum, [1], { delay: 60_000 })
+    await run.cancel('a\0b')
+    expect((await failureOf(run)).message).toContain('a\ufffdb')
+    await failureOf(await durable.start(work.throwsNothing))
+  })
+
+  test('the history has the error of each attempt', async () => {
+    const run = await durable.start(work.fails, ['again'], {
+      retries: 1,
+      backoff: { initial: 1, max: Infinity },
+    })
+    await failureOf(run)
+    const errors: unknown[] = []
+    for await (const { kind, detail } of run.events())
+      if (kind === 'error' || kind === 'failed') errors.push(detail)
+    expect(errors).toMatchObject([
+      { name: 'TypeError', message: 'again' },
+      { name: 'TypeError', message: 'again' },
+    ])
+  })
+
+  test('events come while the run goes on, and a listener may leave', async () => {
+    const run = await durable.start(work.approval, ['approval'])
+    const kinds: string[] = []
+    for await (const { kind } of run.events()) {
+      kinds.push(kind)
+      if (kind === 'waiting') break
+    }
+    expect(kinds).toEqual(['queued', 'claimed', 'waiting'])
+    for await (const { kind } of run.events()) {
+      kinds.push(kind)
+      if (kind === 'waiting') await run.send('approval', { by: 'Ada' })
+      if (kind === 'message' && kinds.filter(one => one === 'message').length === 1)
+        await run.send('amount', 1)
+    }
+    expect(kinds.slice(3, 6)).toEqual(['queued', 'claimed', 'waiting'])
+    expect(kinds.at(-1)).toBe('completed')
   })
 
   test('an error is stored with its name, its text and its class', async () => {
@@ -170,6 +253,15 @@ describe.each(['embedded', 'postgres'] as const)('on a database that is %s', kin
     expect(await (await durable.start(work.promised, ['p'])).result()).toBe('promised p')
   })
 
+  test('once inside once stores both results, and one whose function fails stores nothing', async () => {
+    expect(await (await durable.start(work.nested)).result()).toEqual({
+      both: 6,
+      inner: 5,
+      errors: ['not yet'],
+      fails: 'done',
+    })
+  })
+
   test('many messages at the same time arrive, each once', async () => {
     const run = await durable.start(work.collected, [20])
     const numbers = Array.from({ length: 20 }, (_, index) => index)
@@ -234,6 +326,80 @@ describe.each(['embedded', 'postgres'] as const)('on a database that is %s', kin
     expect(await (await durable.start(work.sum, [3])).result()).toBe(sum(3))
   })
 
+  test('a run whose image is gone begins again, if retry says so', async () => {
+    const run = await durable.start(work.slept, [HOUR, 6])
+    await inState(run, 'asleep')
+    await durable.store.database.query('delete from heddle.image where run = $1', [run.id])
+    await wakeNow(durable, run.id)
+    expect((await failureOf(run)).message).toContain("run.retry({ from: 'start' })")
+    expect(await run.retry()).toBe(true)
+    expect((await failureOf(run)).message).toContain('the stored image is gone')
+    await expect(run.retry({ from: 'end' as never })).rejects.toThrow("from: 'end' is not a place")
+    expect(await run.retry({ from: 'start' })).toBe(true)
+    expect(await run.result()).toBe('slept 6')
+  })
+
+  test.each([
+    ['arguments', "update heddle.run set args = '\\x0102'", 'the arguments of run'],
+    ['arguments of a later version', 'update heddle.run set args = set_byte(args, 3, 57)', 'version 9'],
+    ['options', "update heddle.run set options = 'null'", 'changed the options'],
+    ['an option', `update heddle.run set options = options || '{"retries": "many"}'`, 'changed the options'],
+    ['the priority', 'update heddle.run set priority = 99999', 'priority: 99999'],
+    ['the trace', `update heddle.run set trace = '5'`, 'traceparent'],
+    ['the image', "update heddle.image set bytes = ''", 'the stored image is gone'],
+    ['the version of the image', 'update heddle.image set bytes = set_byte(bytes, 0, 9)', 'has version 9'],
+    ['the size of the image', 'update heddle.run set image_raw_bytes = 3', 'the stored image is damaged'],
+    [
+      'a result of once',
+      `update heddle.journal set value = '\\x01'`,
+      "the result of once('effect') cannot be read",
+    ],
+  ])('a changed row, %s, is an error of its run, and others go on', async (_, statement, why) => {
+    const isOfImage = /image|journal/.test(statement)
+    const run = await (isOfImage
+      ? durable.start(work.effectAndSlept, [HOUR])
+      : durable.start(work.slept, [HOUR, 1], { delay: HOUR }))
+    if (isOfImage) await inState(run, 'asleep')
+    const key = statement.includes('heddle.run') ? 'id' : 'run'
+    const journaled = statement.includes('journal') ? "key = 'once:effect' and " : ''
+    await durable.store.database.query(`${statement} where ${journaled}${key} = $1`, [run.id])
+    await wakeNow(durable, run.id)
+    const { name, message } = await failureOf(run)
+    expect(`${name}: ${message}`).toContain(why)
+    expect((await durable.list({ limit: 1 }))[0]).toMatchObject({ id: run.id, state: 'failed' })
+    expect(await (await durable.start(work.sum, [3])).result()).toBe(sum(3))
+  })
+
+  test('an outcome that was changed is an error that says so', async () => {
+    const run = await durable.start(work.sum, [3])
+    await run.result()
+    await durable.store.database.query("update heddle.run set outcome = '\\x01' where id = $1", [run.id])
+    await expect(durable.run(run.id).result()).rejects.toThrow(`the result of run ${run.id} cannot be read`)
+  })
+
+  test('jobs and notifications that are not ours, and counters at their end, stop no worker', async () => {
+    const { database, engine } = durable.store
+    const jobs = [5, null, { run: 5 }, { run: 'nobody' }, { schedule: '{' }, { schedule: '{}' }]
+    for (const data of jobs)
+      await database.transaction(sql => engine.send(sql, 'default', data as never, { priority: 1 }))
+    const last = await durable.start(work.sum, [1], { delay: HOUR })
+    await database.query('update heddle.run set epoch = 2147483647 where id = $1', [last.id])
+    await wakeNow(durable, last.id)
+    for (const text of ['', 'null', '7', '{"queues":5,"ended":"all","cancelled":{}}'])
+      await database.query("select pg_notify('heddle_runs', $1)", [text])
+    for (let turn = 0; turn < 8; turn++)
+      expect(await (await durable.start(work.sum, [turn])).result()).toBe(sum(turn))
+    const ids = `(select job from heddle.run)`
+    await until(async () => {
+      const rows = await database.query(
+        `select 1 from heddle_boss.job where name = 'default' and state < 'completed' and id not in ${ids}`,
+      )
+      return rows.length === 0
+    })
+    expect(warnings.filter(text => text.includes('starts no run'))).toHaveLength(2)
+    await last.cancel()
+  })
+
   test('a row that names a module nobody imported leads to no import', async () => {
     const run = await durable.start(work.sum, [3], { delay: 60_000 })
     const { database } = durable.store
@@ -256,6 +422,13 @@ describe.each(['embedded', 'postgres'] as const)('on a database that is %s', kin
     expect(warnings.some(text => text.includes('a WeakMap cannot travel'))).toBe(true)
   })
 
+  test('a state that could not be written for a while leaves the kernel later', async () => {
+    const run = await durable.start(work.stuckThenSlept, [3e7, HOUR], { checkpoint: 10 })
+    await inState(run, 'asleep')
+    expect(await kindsBefore(durable, run.id)).toContain('refused')
+    await run.cancel()
+  })
+
   test('a function that cannot move needs `checkpoint: false`', async () => {
     await expect(durable.start(work.plain, [1])).rejects.toThrow(/checkpoint: false/)
     expect(await (await durable.start(work.plain, [1], { checkpoint: false })).result()).toBe(2)
@@ -268,12 +441,35 @@ describe.each(['embedded', 'postgres'] as const)('on a database that is %s', kin
     await expect(start({ retries: -1 })).rejects.toThrow('retries: -1')
     await expect(start({ queue: 'a/b' })).rejects.toThrow("queue: 'a/b' is not a name of a queue")
     await expect(start({ id: '' })).rejects.toThrow("id: '' is not a name")
+    await expect(start({ id: 'a\0' })).rejects.toThrow(String.raw`id: 'a\0' is not a name`)
+    await expect(start({ delay: Infinity })).rejects.toThrow('delay: Infinity ms is more than 100 years')
+    await expect(start({ backoff: { factor: Infinity } })).rejects.toThrow('backoff.factor: Infinity')
+    await expect(durable.send('x', '', 1)).rejects.toThrow("send('x', name): '' is not a name")
+    const forever = await durable.start(work.slept, [Infinity, 1])
+    expect((await failureOf(forever)).message).toBe(
+      'ms: Infinity ms is more than 100 years; give a shorter time',
+    )
     await expect(start({ priority: 'urgent' })).rejects.toThrow(/priority: 'urgent'/)
     await expect(start({ concurrency: { key: 'a', limit: 0 } })).rejects.toThrow('concurrency.limit: 0')
     await expect(start({ onCodeChanged: 'ignore' })).rejects.toThrow("onCodeChanged: 'ignore'")
     await expect(durable.start(sum as never, [1] as never)).rejects.toThrow(/kernel.import/)
     await expect(durable.list({ state: 'done' as never })).rejects.toThrow("'done' is not a state")
     await expect(durable.run('nobody').status()).rejects.toThrow("there is no run 'nobody'")
+  })
+
+  test('a Durable that is closed says so, also to calls that wait', async () => {
+    const closed = await open({ kernel, queues: ['nothing'] })
+    const run = await closed.start(work.sum, [1], { queue: 'nobody' })
+    const waiting = Promise.allSettled([run.result(), kindsOf(run)])
+    await closed.close()
+    const later = await Promise.allSettled([
+      closed.start(work.sum, [1]),
+      run.status(),
+      closed.list(),
+      run.cancel(),
+    ])
+    for (const result of [...(await waiting), ...later])
+      expect(result).toMatchObject({ reason: { message: 'this Durable is closed; open another one' } })
   })
 
   test('a durable call outside of a run is an error that says so', async () => {
@@ -477,9 +673,62 @@ describe('several workers on PostgreSQL', () => {
       Array.from({ length: 4 }, () => durable.start(work.sum, [3000], { queue: 'several', checkpoint: 20 })),
     )
     await until(async () => (await runs[0]!.status()).state !== 'queued')
+    const kinds = kindsOf(runs[0]!)
     await postgres.restart()
+    expect((await kinds).at(-1)).toBe('completed')
     for (const run of runs) expect(await run.result()).toBe(sum(3000))
   }, 60_000)
+})
+
+describe('a database that cannot be used', () => {
+  const opening = (change: (url: URL) => void): Promise<unknown> => {
+    const url = new URL(postgres.url)
+    change(url)
+    return Durable.open({ database: url.href })
+  }
+
+  test.each<[title: string, change: (url: URL) => void, message: RegExp]>([
+    ['no server', url => (url.port = '1'), /cannot use postgres:.*ECONNREFUSED.*; no server listens there/],
+    [
+      'no server, by a name with several addresses',
+      url => (url.host = 'localhost:1'),
+      /ECONNREFUSED.*; no server listens there/,
+    ],
+    ['a wrong password', url => (url.password = 'secret'), /password authentication failed.*; check user/],
+    ['no such database', url => (url.pathname = '/nowhere'), /"nowhere" does not exist; create the database/],
+  ])('%s: the error says so, and has no password', async (_, change, message) => {
+    const error = await opening(change).then(
+      () => expect.unreachable('it opened'),
+      (failure: unknown) => failure as Error,
+    )
+    expect(error.message).toMatch(message)
+    expect(error.message).not.toMatch(/secret|:heddle@/)
+  })
+
+  test('a server that is too old is refused', async () => {
+    const old = { query: () => Promise.resolve([{ version: 130_016 }]) }
+    await expect(migrate(old as never)).rejects.toThrow(
+      'heddle/durable: the server is PostgreSQL 13, and 14 or later is needed',
+    )
+  })
+
+  test('a user that may not create schemas uses those that are there', async () => {
+    await (await Durable.open({ database: postgres.url })).close()
+    const admin = await openPostgres({ url: postgres.url, connections: 1, onError: () => undefined })
+    await admin.script(`
+      create role limited login password 'limited';
+      grant usage on schema heddle, heddle_boss to limited;
+      grant all on all tables in schema heddle, heddle_boss to limited;
+      grant all on all sequences in schema heddle, heddle_boss to limited;
+      grant execute on all functions in schema heddle_boss to limited`)
+    await admin.close()
+    const url = new URL(postgres.url)
+    url.username = 'limited'
+    url.password = 'limited'
+    const durable = await Durable.open({ database: url.href })
+    expect(await durable.list({ limit: 1 })).toHaveLength(1)
+    await durable.close()
+  })
 })
 
 /** Changes the name of a module in an image, with all checksums: as code that was moved would have it. */

@@ -10,9 +10,11 @@ import { imageToBytes } from '../payload/imagebytes.ts'
 import { CHANNEL, type Database, isTransient, type Row } from './database/database.ts'
 import { openEmbedded } from './database/node-embedded.ts'
 import { openPostgres } from './database/node-postgres.ts'
+import { refusalOf, shownUrl } from './database/refusals.ts'
 import { migrate } from './database/schema.ts'
-import { Engine, type Job } from './engine.ts'
+import { Engine, type Job, loadBoss } from './engine.ts'
 import { RunMissingError } from './errors.ts'
+import { checkName } from './names.ts'
 import { type News, parseNews } from './news.ts'
 import {
   checkDurableOptions,
@@ -110,6 +112,7 @@ export class Durable implements AsyncDisposable {
    */
   static async open(options: DurableOptions = {}): Promise<Durable> {
     checkDurableOptions(options)
+    await loadBoss()
     const name = options.name ?? `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`
     const early: Error[] = []
     let report = (error: Error): void => void early.push(error)
@@ -137,11 +140,10 @@ export class Durable implements AsyncDisposable {
     } catch (error) {
       await engine?.close().catch(() => undefined)
       await database.close().catch(() => undefined)
-      if (!isTransient(error)) throw error
-      throw new Error(
-        `Durable.open: the database does not answer: ${(error as Error).message}; start the server, or check the URL`,
-        { cause: error },
-      )
+      const { why, fix } = refusalOf(error)
+      if (fix === null) throw error
+      const place = shownUrl(options.database ?? '') ?? 'the database'
+      throw new Error(`Durable.open: cannot use ${place}: ${why}; ${fix}`, { cause: error })
     }
   }
 
@@ -175,7 +177,6 @@ export class Durable implements AsyncDisposable {
 
   private async startRun(fn: Spawnable, args: readonly unknown[], options: StartOptions): Promise<string> {
     const run = this.newRun('start', fn, args, options)
-    this.throwIfClosed('start')
     const isNew = await this.patiently(() => this.starts.add(run))
     if (!isNew) await this.checkSame(run)
     return run.id
@@ -218,8 +219,12 @@ export class Durable implements AsyncDisposable {
 
   /** An id names one run: another function under it is a mistake. */
   private async checkSame(run: NewRun): Promise<void> {
-    const row = await this.store.reads.rowOf(run.id)
-    if (row.fn_module === run.module && row.fn_name === run.fn) return
+    const row = await this.patiently(() => this.store.reads.wholeRowOf(run.id))
+    if (row.fn_module === run.module && row.fn_name === run.fn) {
+      if (Buffer.compare(row.args as Uint8Array, run.args) !== 0)
+        this.warn(run.id, `start(${run.fn}): the run exists, with other arguments; these have no effect`)
+      return
+    }
     throw new TypeError(
       `start(${run.fn}): run '${run.id}' exists, and is one of ${row.fn_name as string} in ${row.fn_module as string}; give another id`,
     )
@@ -227,14 +232,14 @@ export class Durable implements AsyncDisposable {
 
   /** A run by its id, whichever process has started it. */
   run<T = unknown>(id: string): Run<T> {
-    if (typeof id !== 'string' || id === '') throw new TypeError(`run(${String(id)}): give the id of a run`)
+    checkName('run(id)', id)
     return new Run<T>(this, id)
   }
 
   /** Sends a message to a run, which takes it by `receive(name)`. Resolves when it is stored. */
   async send(id: string, name: string, value: unknown): Promise<void> {
-    if (typeof name !== 'string' || name === '')
-      throw new TypeError(`send('${id}', name): ${String(name)} is not a name; give a string`)
+    checkName('send(id)', id)
+    checkName(`send('${id}', name)`, name)
     const bytes = imageToBytes(value, 'value')
     const key = randomUUID()
     await this.patiently(() => this.store.calls.send(id, name, bytes, key))
@@ -254,14 +259,14 @@ export class Durable implements AsyncDisposable {
       if (!runStates.includes(one))
         throw new TypeError(`list: '${one}' is not a state; give ${runStates.join(', ')}`)
     }
-    const rows = await this.store.reads.list({ states, queue: queue ?? null, limit })
+    const rows = await this.patiently(() => this.store.reads.list({ states, queue: queue ?? null, limit }))
     return rows.map(statusOf)
   }
 
   /** How many runs are in each state, by queue. */
   async counts(): Promise<ReadonlyMap<string, Readonly<Partial<Record<RunState, number>>>>> {
     const queues = new Map<string, Partial<Record<RunState, number>>>()
-    for (const { queue, state, count } of await this.store.reads.counts()) {
+    for (const { queue, state, count } of await this.patiently(() => this.store.reads.counts())) {
       const counts = queues.get(queue as string) ?? {}
       queues.set(queue as string, counts)
       counts[state as RunState] = count as number
@@ -308,13 +313,20 @@ export class Durable implements AsyncDisposable {
 
   /** A job of a schedule becomes a run, whose id is that of the job: a second worker makes no second run. */
   private async startScheduled(queue: string, job: Job): Promise<void> {
-    const { key, args, ...run } = JSON.parse((job.data as { schedule: string }).schedule) as Scheduled
-    await this.store.calls.startScheduled(queue, job, {
-      ...run,
-      id: `${key}:${job.id}`,
-      queue,
-      args: new Uint8Array(Buffer.from(args, 'base64')),
-    })
+    const { calls } = this.store
+    try {
+      const { key, args, ...run } = JSON.parse((job.data as { schedule: string }).schedule) as Scheduled
+      const bytes = new Uint8Array(Buffer.from(args, 'base64'))
+      const started = { ...run, id: `${key}:${job.id}`, queue, args: bytes }
+      await this.patiently(() => calls.startScheduled(queue, job, started))
+    } catch (error) {
+      if (isTransient(error) || this.closing !== null) throw error
+      this.warn(
+        null,
+        `a schedule of queue ${queue} starts no run: ${(error as Error).message}; schedule it again`,
+      )
+      await calls.drop(queue, job)
+    }
   }
 
   /** Calls `listener` for each warning; without one they go to `process.emitWarning`. */
@@ -381,13 +393,25 @@ export class Durable implements AsyncDisposable {
     return row
   }
 
-  /** @internal Repeats while the database is away. */
-  patiently<T>(work: () => Promise<T>): Promise<T> {
-    return this.store.patiently(work, () => this.closing !== null)
+  /** @internal The row of a run, without its large columns. */
+  rowOf(id: string): Promise<Row> {
+    return this.patiently(() => this.store.reads.rowOf(id))
   }
 
-  private throwIfClosed(call: string): void {
-    if (this.closing !== null) throw new Error(`${call}: this Durable is closed; open another one`)
+  /** @internal Repeats while the database is away. */
+  async patiently<T>(work: () => Promise<T>): Promise<T> {
+    this.throwIfClosed()
+    try {
+      return await this.store.patiently(work, () => this.closing !== null)
+    } catch (error) {
+      // A database that is closed under a statement has its own words for that.
+      this.throwIfClosed(error)
+      throw error
+    }
+  }
+
+  private throwIfClosed(cause?: unknown): void {
+    if (this.closing !== null) throw new Error('this Durable is closed; open another one', { cause })
   }
 
   /**

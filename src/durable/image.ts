@@ -11,6 +11,9 @@ import { ImageTooLargeError } from './errors.ts'
 const VERSION = 1
 const LEVEL = 1
 
+export const FROM_START =
+  "begin the run again: run.retry({ from: 'start' }), or heddle runs retry <id> --from start"
+
 const deflate = promisify(deflateRaw)
 const inflate = promisify(inflateRaw)
 
@@ -37,6 +40,6 @@ export async function unpackImage(stored: Uint8Array, rawBytes: number | null): 
       await inflate(stored.subarray(1), { maxOutputLength: rawBytes === null ? RAW_BYTES_MAX : rawBytes }),
     )
   } catch (error) {
-    throw new ImageError('the stored image is damaged; retry the run from its start', { cause: error })
+    throw new ImageError(`the stored image is damaged; ${FROM_START}`, { cause: error })
   }
 }

@@ -1,6 +1,6 @@
 /** Runs that outlive their process: tasks whose states, results and waits are in a PostgreSQL database. */
 export { Durable, type DurableWarning, type ScheduleOptions } from './durable.ts'
-export { Run, type StartedRun } from './run.ts'
+export { type RetryOptions, Run, type StartedRun } from './run.ts'
 export type { DurableOptions, StartOptions } from './options.ts'
 export type { RunError, RunEvent, RunEventKind, RunState, RunStatus } from './states.ts'
 export {

@@ -20,11 +20,22 @@ export function newsText(news: News): string {
   return JSON.stringify(Object.fromEntries(Object.keys(news).map(key => [key, true])))
 }
 
-/** A payload that is not ours counts as news of everything. */
+const everything: News = { queues: true, ended: true, cancelled: true, messages: true, progress: true }
+
+/** A payload that is not ours counts as news of everything: any user of the database may notify. */
 export function parseNews(text: string): News {
   try {
-    return JSON.parse(text) as News
+    const news: unknown = JSON.parse(text)
+    return isNews(news) ? news : everything
   } catch {
-    return { queues: true, ended: true, cancelled: true, messages: true, progress: true }
+    return everything
   }
+}
+
+function isNews(news: unknown): news is News {
+  if (typeof news !== 'object' || news === null) return false
+  return Object.keys(everything).every(key => {
+    const ids = (news as Record<string, unknown>)[key]
+    return ids === undefined || ids === true || Array.isArray(ids)
+  })
 }

@@ -3,7 +3,9 @@ import { type Known, refuseUnknown, show } from '../coroutine/core/knownoptions.
 import type { Kernel } from '../kernel/boot/kernel.ts'
 import { priorityOf, type TaskPriority } from '../kernel/boot/options.ts'
 import type { Spawnable } from '../kernel/spawn/modules.ts'
+import { checkName } from './names.ts'
 import type { StoredOptions } from './store/rows.ts'
+import { checkSpan, SPAN_MAX } from './task/times.ts'
 import { runModuleKey } from './worker/modules.ts'
 
 /** The options of `Durable.open`. */
@@ -121,8 +123,7 @@ export function checkDurableOptions(options: DurableOptions): void {
     )
   }
   for (const [key, text] of Object.entries({ folder, name })) {
-    if (text !== undefined && (typeof text !== 'string' || text === ''))
-      throw new TypeError(`${key}: ${show(text)} is not a text; give a string`)
+    if (text !== undefined) checkName(key, text, 4000)
   }
   if (queues !== undefined) {
     if (!Array.isArray(queues) || queues.length === 0)
@@ -141,10 +142,7 @@ export function storedOptions(call: string, options: StartOptions): StoredOption
   refuseUnknown(`${call}(fn, args, options)`, options, startOptions)
   const { id, name, queue, checkpoint = CHECKPOINT_MS, retries = 0, backoff = {}, concurrency } = options
   const { retryFrom = 'checkpoint', onCodeChanged = 'wait', delay, priority } = options
-  for (const [key, text] of Object.entries({ id, name })) {
-    if (text !== undefined && (typeof text !== 'string' || text === '' || text.length > 500))
-      throw new TypeError(`${key}: ${show(text)} is not a name; give a string of 1 to 500 characters`)
-  }
+  for (const [key, text] of Object.entries({ id, name })) if (text !== undefined) checkName(key, text)
   if (queue !== undefined) checkQueue('queue', queue)
   if (priority !== undefined) priorityOf(priority)
   if (
@@ -156,27 +154,30 @@ export function storedOptions(call: string, options: StartOptions): StoredOption
     )
   checkCount('retries', retries, 0, 1_000_000)
   const { initial = 1000, factor = 2, max = 60_000 } = backoff
-  checkTime('backoff.initial', initial)
+  checkSpan('backoff.initial', initial)
   checkTime('backoff.max', max)
-  if (typeof factor !== 'number' || !(factor >= 1))
+  if (typeof factor !== 'number' || !(factor >= 1 && factor < Infinity))
     throw new RangeError(`backoff.factor: ${show(factor)} is not a factor; give a number from 1 on`)
-  if (retryFrom !== 'checkpoint' && retryFrom !== 'start')
-    throw new TypeError(`retryFrom: ${show(retryFrom)} is not a place; give 'checkpoint' or 'start'`)
-  if (delay !== undefined) checkTime('delay', delay)
+  checkRetryFrom('retryFrom', retryFrom)
+  if (delay !== undefined) checkSpan('delay', delay)
   const limit = concurrency?.limit ?? 1
   if (concurrency !== undefined) {
-    if (typeof concurrency.key !== 'string' || concurrency.key === '')
-      throw new TypeError(`concurrency.key: ${show(concurrency.key)} is not a key; give a string`)
+    checkName('concurrency.key', concurrency.key)
     checkCount('concurrency.limit', limit, 1, GROUP_LIMIT_MAX)
   }
   return {
     checkpoint: checkpoint === false ? null : checkpoint,
     retries,
-    backoff: { initial, factor, max },
+    backoff: { initial, factor, max: Math.min(max, SPAN_MAX) },
     retryFrom,
     onCodeChanged: storedChoice(onCodeChanged),
     groupLimit: limit,
   }
+}
+
+export function checkRetryFrom(option: string, place: unknown): void {
+  if (place !== 'checkpoint' && place !== 'start')
+    throw new TypeError(`${option}: ${show(place)} is not a place; give 'checkpoint' or 'start'`)
 }
 
 function storedChoice(choice: NonNullable<StartOptions['onCodeChanged']>): StoredOptions['onCodeChanged'] {

@@ -1,9 +1,15 @@
 import { randomUUID } from 'node:crypto'
+import { refuseUnknown } from '../coroutine/core/knownoptions.ts'
 import type { Durable } from './durable.ts'
 import { RunCancelledError } from './errors.ts'
+import { checkRetryFrom } from './options.ts'
 import { decodeError, decodeValue } from './outcome.ts'
 import { hasEnded, type RunError, type RunEvent, type RunState, type RunStatus } from './states.ts'
 import { eventOf, statusOf } from './status.ts'
+
+export interface RetryOptions {
+  readonly from?: 'checkpoint' | 'start'
+}
 
 /**
  * A run, in any process. It can be awaited: it resolves with the result of its function, or rejects with its
@@ -11,12 +17,13 @@ import { eventOf, statusOf } from './status.ts'
  */
 export class Run<T = unknown> implements PromiseLike<T> {
   readonly id: string
-  private readonly durable: Durable
+  /** Hidden from `console.log`: it leads to the URL of the database, with its password. */
+  readonly #durable: Durable
   private outcome: Promise<T> | null = null
 
   /** @internal */
   constructor(durable: Durable, id: string) {
-    this.durable = durable
+    this.#durable = durable
     this.id = id
   }
 
@@ -43,13 +50,15 @@ export class Run<T = unknown> implements PromiseLike<T> {
   }
 
   private async waitForEnd(): Promise<T> {
-    const { durable, id } = this
+    const { id } = this
+    const durable = this.#durable
     for (;;) {
       const heard = durable.nextNews(news => news.ended === true || (news.ended?.includes(id) ?? false))
       const row = await durable.outcomeOf(id)
       if (hasEnded(row.state as RunState)) {
         heard.forget()
-        if (row.state === 'completed') return decodeValue(row.outcome as Uint8Array) as T
+        if (row.state === 'completed')
+          return decodeValue(row.outcome as Uint8Array, `the result of run ${id}`) as T
         if (row.state === 'cancelled')
           throw new RunCancelledError(id, (row.cancel_reason as string | null) ?? 'no reason was given')
         throw decodeError(row.outcome as Uint8Array | null, row.error as RunError | null)
@@ -60,7 +69,7 @@ export class Run<T = unknown> implements PromiseLike<T> {
 
   /** Its present state, from the database. */
   async status(): Promise<RunStatus> {
-    return statusOf(await this.durable.store.reads.rowOf(this.id))
+    return statusOf(await this.#durable.rowOf(this.id))
   }
 
   /**
@@ -68,40 +77,47 @@ export class Run<T = unknown> implements PromiseLike<T> {
    * killed within a heartbeat, so that its `finally` blocks run; it may complete before.
    */
   async cancel(reason: unknown = 'cancelled'): Promise<RunState> {
-    return await this.durable.store.calls.cancel(
-      this.id,
-      reason instanceof Error ? reason.message : String(reason),
-    )
+    const because = reason instanceof Error ? reason.message : String(reason)
+    const durable = this.#durable
+    return await durable.patiently(() => durable.store.calls.cancel(this.id, because))
   }
 
-  /** Queues a run that failed or was cancelled again. False: it is neither. */
-  async retry(): Promise<boolean> {
+  /**
+   * Queues a run that failed or was cancelled again. False: it is neither. `from`: its last checkpoint, if it
+   * has one (the default), or its start.
+   */
+  async retry(options: RetryOptions = {}): Promise<boolean> {
+    refuseUnknown('retry(options)', options, { from: true })
+    const { from = 'checkpoint' } = options
+    checkRetryFrom('from', from)
     this.outcome = null
-    return await this.durable.store.calls.retry(this.id)
+    return await this.#durable.store.calls.retry(this.id, from === 'start')
   }
 
   /** Sends a message, which the run takes by `receive(name)`. */
   async send(name: string, value: unknown): Promise<void> {
-    await this.durable.send(this.id, name, value)
+    await this.#durable.send(this.id, name, value)
   }
 
   /** What has happened to the run, and what happens from now on, until it has ended. */
   async *events(): AsyncGenerator<RunEvent, void, void> {
-    const { durable, id } = this
+    const { id } = this
+    const durable = this.#durable
     let last = 0
     for (;;) {
       const heard = durable.nextNews(() => true)
-      const row = await durable.store.reads.rowOf(id)
-      for (const event of await durable.store.reads.eventsOf(id, last)) {
-        const read = eventOf(event)
-        last = read.id
-        yield read
-      }
-      if (hasEnded(row.state as RunState)) {
+      try {
+        const row = await durable.rowOf(id)
+        for (const event of await durable.patiently(() => durable.store.reads.eventsOf(id, last))) {
+          const read = eventOf(event)
+          last = read.id
+          yield read
+        }
+        if (hasEnded(row.state as RunState)) return
+        await heard.promise
+      } finally {
         heard.forget()
-        return
       }
-      await heard.promise
     }
   }
 }

@@ -1,7 +1,7 @@
 import { priorityName } from '../kernel/boot/options.ts'
 import type { Row } from './database/database.ts'
 import type { RunError, RunEvent, RunState, RunStatus } from './states.ts'
-import type { StoredOptions } from './store/rows.ts'
+import { readOptions } from './store/rows.ts'
 
 /** What a row of a run says. */
 export function statusOf(row: Row): RunStatus {
@@ -17,7 +17,7 @@ export function statusOf(row: Row): RunStatus {
     epoch: row.epoch as number,
     attempts: row.attempts as number,
     failures: row.failures as number,
-    retries: (row.options as StoredOptions).retries,
+    retries: readOptions(row.options).retries,
     blocked: row.blocked as string | null,
     wakesAt: row.wake_at as Date | null,
     waitsFor: row.waits_for as string | null,

@@ -84,6 +84,57 @@ export function stuck(turns: number): number {
   return secret.get(key)!
 }
 
+/** Its state cannot travel while it loops. It can when it sleeps. */
+export function stuckThenSlept(turns: number, ms: number): string {
+  'use task movable'
+  stuck(turns)
+  sleep(ms)
+  return 'slept'
+}
+
+export function throwsTexts(message: string): never {
+  'use task movable'
+  progress({ [message]: message })
+  sleep(0)
+  throw Object.assign(new RangeError(message, { cause: new Map([[1, 2n]]) }), { code: message })
+}
+
+/** Throws what has no text. */
+export function throwsNothing(): never {
+  'use task movable'
+  throw Object.create(null)
+}
+
+export function echoed(value: unknown): unknown {
+  'use task movable'
+  return value
+}
+
+export function effectAndSlept(ms: number): unknown {
+  'use task movable'
+  once('effect', () => 1)
+  sleep(ms)
+  return once('effect', () => 2)
+}
+
+/** `once` inside `once`, and one whose function fails at first. */
+export function nested(): unknown {
+  'use task movable'
+  const both = once('outer', () => once('inner', () => 5) + 1)
+  const errors: string[] = []
+  for (let turn = 0; turn < 2; turn++) {
+    try {
+      once('fails', () => {
+        if (turn === 0) throw new TypeError('not yet')
+        return 'done'
+      })
+    } catch (error) {
+      errors.push((error as Error).message)
+    }
+  }
+  return { both, inner: once('inner', () => 7), errors, fails: once('fails', () => 'again') }
+}
+
 /** Its `finally` block stores what it did. */
 export function cleaned(turns: number): number {
   'use task movable'

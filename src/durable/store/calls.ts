@@ -3,6 +3,7 @@ import { type Database, SCHEMA } from '../database/database.ts'
 import type { Engine, Job } from '../engine.ts'
 import { RunMissingError } from '../errors.ts'
 import { hasEnded, type RunState } from '../states.ts'
+import { jsonText } from './jsontext.ts'
 import type { NewRun } from './rows.ts'
 import { base64, enginePriority, record, sendOptionsOf, tell } from './statements.ts'
 
@@ -46,9 +47,9 @@ export class Calls {
           runs.map(run => run.name),
           runs.map(run => base64(run.args)),
           runs.map(run => run.priority),
-          runs.map(run => JSON.stringify(run.options)),
+          runs.map(run => jsonText(run.options)),
           runs.map(run => run.group?.key ?? null),
-          runs.map(run => (run.trace === null ? null : JSON.stringify(run.trace))),
+          runs.map(run => (run.trace === null ? null : jsonText(run.trace))),
           runs.map(run => run.delay),
         ],
       )
@@ -75,6 +76,11 @@ export class Calls {
   /** The job of a schedule becomes a run of the same id, once. */
   async startScheduled(queue: string, job: Job, run: NewRun): Promise<void> {
     await this.start([run])
+    await this.drop(queue, job)
+  }
+
+  /** Ends a job that no run needs any more. */
+  async drop(queue: string, job: Job): Promise<void> {
     await this.database.transaction(sql => this.engine.complete(sql, queue, [job]))
   }
 
@@ -109,7 +115,8 @@ export class Calls {
    * Cancels a run that no worker has; asks the worker of a running one. Returns its state then. Writes the
    * row of the run alone: its job is stale from then on, and taken away in a second transaction.
    */
-  async cancel(id: string, reason: string): Promise<RunState> {
+  async cancel(id: string, because: string): Promise<RunState> {
+    const reason = because.replaceAll('\0', '\ufffd')
     const before = await this.database.transaction(async sql => {
       const rows = await sql.query(
         `select state, job, queue, epoch from ${SCHEMA}.run where id = $1 for update`,
@@ -148,7 +155,7 @@ export class Calls {
   }
 
   /** Queues a run that has failed or was cancelled. False: it has not ended so. */
-  async retry(id: string): Promise<boolean> {
+  async retry(id: string, fromStart: boolean): Promise<boolean> {
     return await this.database.transaction(async sql => {
       const rows = await sql.query(
         `select * from ${SCHEMA}.run where id = $1 and state in ('failed', 'cancelled') for update`,
@@ -161,10 +168,11 @@ export class Calls {
       await sql.query(
         `update ${SCHEMA}.run
          set state = 'queued', job = $2, failures = 0, outcome = null, ended_at = null, cancel_reason = null,
-             blocked = null
+             blocked = null, image_at = case when $3::bool then null else image_at end
          where id = $1`,
-        [id, job],
+        [id, job, fromStart],
       )
+      if (fromStart) await sql.query(`delete from ${SCHEMA}.image where run = $1`, [id])
       await record(sql, id, row!.epoch as number, 'queued', { retried: true })
       await tell(sql, { queues: new Set([queue]) })
       return true

@@ -1,8 +1,11 @@
 import { BOSS_SCHEMA, type Database, type Row, SCHEMA } from '../database/database.ts'
 import type { Engine, Job } from '../engine.ts'
 import { jobsWithoutSession } from '../worker/sessions.ts'
-import type { ClaimedRun, StoredOptions } from './rows.ts'
+import { type ClaimedRun, isOptions, readOptions } from './rows.ts'
 import { tell } from './statements.ts'
+
+/** A row whose counters are at their end cannot be claimed, and must not fail the claims of others. */
+const INT_MAX = 2 ** 31 - 1
 
 /** Claims of runs by workers, and the end of those whose worker has died. */
 export class Claims {
@@ -14,7 +17,8 @@ export class Claims {
     this.engine = engine
   }
 
-  /** Claims up to `count` runs for a worker, and gives each its epoch. Jobs that are stale are completed. */
+  /** Claims up to `count` runs for a worker, and gives each its epoch. Jobs that are stale, or
+   * are no jobs of runs, are completed. */
   async claim(
     queue: string,
     count: number,
@@ -24,9 +28,8 @@ export class Claims {
       // Limits of groups count the claimed jobs: two claims at the same time would not see each other's.
       await sql.query('select pg_advisory_xact_lock(hashtext($1))', [`heddle claim ${queue}`])
       const jobs = await this.engine.claim(sql, queue, count)
-      const schedules = jobs.filter(job => 'schedule' in job.data)
-      const ofRuns = jobs.filter(job => 'run' in job.data)
-      if (ofRuns.length === 0) return { runs: [], schedules }
+      const schedules = jobs.filter(job => isText(dataOf(job).schedule))
+      const ofRuns = jobs.filter(job => isText(dataOf(job).run))
       const byJob = new Map(ofRuns.map(job => [job.id, job]))
       const rows = await sql.query(
         `with claimed as (
@@ -35,13 +38,14 @@ export class Claims {
                wake_at = null, waits_for = null, started_at = coalesce(started_at, clock_timestamp())
            from unnest($1::text[], $2::uuid[]) as c (run, claim)
            where id = c.run and job = c.claim and state in ('queued', 'asleep', 'waiting', 'running')
+             and greatest(epoch, attempts) < ${INT_MAX}
            returning run.*
          ), told as (
            insert into ${SCHEMA}.event (run, kind, epoch, detail)
            select id, 'claimed', epoch, jsonb_build_object('worker', $3::text) from claimed
          )
          select * from claimed`,
-        [ofRuns.map(job => (job.data as { run: string }).run), ofRuns.map(job => job.id), worker],
+        [ofRuns.map(job => dataOf(job).run), ofRuns.map(job => job.id), worker],
       )
       // A statement of its own: its snapshot is younger than the lock of the row.
       const withImages = rows.filter(row => row.image_at !== null).map(row => row.id as string)
@@ -55,11 +59,11 @@ export class Claims {
       const runs = rows.map(row =>
         claimedRun(row, byJob.get(row.job as string)!, images.get(row.id as string)),
       )
-      const known = new Set(rows.map(row => row.job))
+      const known = new Set([...rows.map(row => row.job), ...schedules.map(({ id }) => id)])
       await this.engine.complete(
         sql,
         queue,
-        ofRuns.filter(job => !known.has(job.id)),
+        jobs.filter(job => !known.has(job.id)),
       )
       return { runs, schedules }
     })
@@ -89,6 +93,15 @@ export class Claims {
   }
 }
 
+/** The engine's rows are the operator's too: a job may hold anything. */
+function dataOf(job: Job): { readonly run?: unknown; readonly schedule?: unknown } {
+  return (job.data ?? {}) as object
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string'
+}
+
 function claimedRun(row: Row, job: Job, image: Uint8Array | undefined): ClaimedRun {
   return {
     id: row.id as string,
@@ -100,7 +113,8 @@ function claimedRun(row: Row, job: Job, image: Uint8Array | undefined): ClaimedR
     name: row.name as string,
     args: row.args as Uint8Array,
     priority: row.priority as number,
-    options: row.options as StoredOptions,
+    options: readOptions(row.options),
+    damage: isOptions(row.options) ? null : 'somebody has changed the options in its row',
     attempts: row.attempts as number,
     failures: row.failures as number,
     groupKey: row.group_key as string | null,

@@ -2,6 +2,12 @@ import { type Database, type Row, SCHEMA } from '../database/database.ts'
 import { RunMissingError } from '../errors.ts'
 import type { RunState } from '../states.ts'
 
+/** All but the arguments and the outcome, which may be large. */
+const statusColumns = `id, queue, state, fn_module, fn_name, name, priority, options, epoch, attempts, failures,
+  worker, blocked, wake_at, waits_for, progress, cancel_reason, error, image_bytes, image_raw_bytes, image_at,
+  created_at, started_at, ended_at,
+  extract(epoch from clock_timestamp() - image_at)::float8 * 1000 as image_age`
+
 /** Rows as programs read them, without a lock. */
 export class Reads {
   private readonly database: Database
@@ -11,11 +17,16 @@ export class Reads {
   }
 
   async rowOf(id: string): Promise<Row> {
-    const rows = await this.database.query(
-      `select *, extract(epoch from clock_timestamp() - image_at)::float8 * 1000 as image_age
-       from ${SCHEMA}.run where id = $1`,
-      [id],
-    )
+    return await this.columnsOf(id, statusColumns)
+  }
+
+  /** With its arguments and its outcome. */
+  async wholeRowOf(id: string): Promise<Row> {
+    return await this.columnsOf(id, `${statusColumns}, args, outcome`)
+  }
+
+  private async columnsOf(id: string, columns: string): Promise<Row> {
+    const rows = await this.database.query(`select ${columns} from ${SCHEMA}.run where id = $1`, [id])
     if (rows.length === 0) throw new RunMissingError(id)
     return rows[0]!
   }
@@ -23,17 +34,15 @@ export class Reads {
   /** The rows of those of these runs that exist. */
   async rowsOf(ids: readonly string[]): Promise<readonly Row[]> {
     return await this.database.query(
-      `select *, extract(epoch from clock_timestamp() - image_at)::float8 * 1000 as image_age
-       from ${SCHEMA}.run where id = any($1::text[])`,
+      `select ${statusColumns} from ${SCHEMA}.run where id = any($1::text[])`,
       [ids],
     )
   }
 
-  /** Runs in the order of their ids, from behind `after` on. */
+  /** Whole runs in the order of their ids, from behind `after` on. */
   async page(after: string, limit: number): Promise<readonly Row[]> {
     return await this.database.query(
-      `select *, extract(epoch from clock_timestamp() - image_at)::float8 * 1000 as image_age
-       from ${SCHEMA}.run where id > $1 order by id limit $2`,
+      `select ${statusColumns}, args, outcome from ${SCHEMA}.run where id > $1 order by id limit $2`,
       [after, limit],
     )
   }
@@ -54,8 +63,7 @@ export class Reads {
     readonly limit: number
   }): Promise<readonly Row[]> {
     return await this.database.query(
-      `select *, extract(epoch from clock_timestamp() - image_at)::float8 * 1000 as image_age
-       from ${SCHEMA}.run
+      `select ${statusColumns} from ${SCHEMA}.run
        where ($1::text[] is null or state = any($1)) and ($2::text is null or queue = $2)
        order by created_at desc, id limit $3`,
       [filter.states, filter.queue, filter.limit],

@@ -13,6 +13,8 @@ export interface ClaimedRun {
   readonly args: Uint8Array
   readonly priority: number
   readonly options: StoredOptions
+  /** Why its row cannot be used; null: it can. */
+  readonly damage: string | null
   readonly attempts: number
   readonly failures: number
   readonly groupKey: string | null
@@ -32,6 +34,35 @@ export interface StoredOptions {
   readonly retryFrom: 'checkpoint' | 'start'
   readonly onCodeChanged: 'wait' | 'restart' | { readonly module: string; readonly name: string }
   readonly groupLimit: number
+}
+
+const defaults: StoredOptions = {
+  checkpoint: null,
+  retries: 0,
+  backoff: { initial: 1000, factor: 2, max: 60_000 },
+  retryFrom: 'checkpoint',
+  onCodeChanged: 'wait',
+  groupLimit: 1,
+}
+
+/** The options of a row; the defaults, with no retries, if somebody has changed them. */
+export function readOptions(stored: unknown): StoredOptions {
+  return isOptions(stored) ? stored : defaults
+}
+
+/** Whether `storedOptions` can have made them. */
+export function isOptions(stored: unknown): stored is StoredOptions {
+  const options = (stored ?? {}) as Partial<Record<keyof StoredOptions, any>>
+  const { checkpoint, retries, backoff, retryFrom, onCodeChanged, groupLimit } = options
+  return (
+    (checkpoint === null || checkpoint >= 1) &&
+    [retries, backoff?.initial, backoff?.factor, backoff?.max].every(
+      count => typeof count === 'number' && count >= 0,
+    ) &&
+    (retryFrom === 'checkpoint' || retryFrom === 'start') &&
+    (typeof onCodeChanged === 'string' || typeof onCodeChanged?.name === 'string') &&
+    Number.isInteger(groupLimit)
+  )
 }
 
 export interface NewRun {

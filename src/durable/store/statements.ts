@@ -3,7 +3,8 @@ import type { SendOptions } from '../engine.ts'
 import { FencedError } from '../errors.ts'
 import { newsText } from '../news.ts'
 import type { RunEventKind } from '../states.ts'
-import type { ClaimedRun, StoredOptions } from './rows.ts'
+import { jsonText } from './jsontext.ts'
+import { type ClaimedRun, readOptions } from './rows.ts'
 
 /**
  * The rows of runs. Fencing: each claim of a run gives its row a new epoch. Each write of a worker names its
@@ -40,7 +41,7 @@ export async function record(
     id,
     kind,
     epoch,
-    detail === null ? null : JSON.stringify(detail),
+    detail === null ? null : jsonText(detail),
   ])
 }
 
@@ -79,7 +80,7 @@ export function sendOptionsOf(row: Row, delay: number): SendOptions {
   return {
     priority: enginePriority(row.priority as number),
     delay,
-    group: group === null ? null : { key: group, limit: (row.options as StoredOptions).groupLimit },
+    group: group === null ? null : { key: group, limit: readOptions(row.options).groupLimit },
   }
 }
 

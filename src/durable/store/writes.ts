@@ -3,6 +3,7 @@ import type { Engine } from '../engine.ts'
 import { FencedError } from '../errors.ts'
 import { hasEnded, type RunEventKind, type RunState } from '../states.ts'
 import type { ClaimedRun, Ending, Leaving, StoredImage } from './rows.ts'
+import { jsonText, storableJson } from './jsontext.ts'
 import { base64, mine, record, sendOptions, tell } from './statements.ts'
 
 /** What a worker writes of the runs that it has, and reads of them. Each write is fenced. */
@@ -64,9 +65,9 @@ export class Writes {
            from unnest($1::text[], $2::int[], $3::text[], $4::text[], $5::text[])
              as f (run, its, state, outcome, error)
            where run.id = f.run and run.epoch = f.its and run.state = 'running'
-           returning run.id, run.epoch, run.state
+           returning run.id, run.epoch, run.state, run.error
          ), told as (
-           insert into ${SCHEMA}.event (run, kind, epoch) select id, state, epoch from ended
+           insert into ${SCHEMA}.event (run, kind, epoch, detail) select id, state, epoch, error from ended
          ), dropped as (
            delete from ${SCHEMA}.image where run in (select id from ended where state <> 'failed')
          )
@@ -76,7 +77,7 @@ export class Writes {
           endings.map(({ run }) => run.epoch),
           endings.map(({ state }) => state),
           endings.map(({ outcome }) => (outcome === null ? null : base64(outcome))),
-          endings.map(({ error }) => (error === null ? null : JSON.stringify(error))),
+          endings.map(({ error }) => (error === null ? null : jsonText(error))),
         ],
       )
       const stored = new Set(rows.map(row => row.id as string))
@@ -142,7 +143,7 @@ export class Writes {
           leaving.blocked ?? null,
           delay,
           failed === undefined ? 0 : 1,
-          failed === undefined ? null : JSON.stringify(failed),
+          failed === undefined ? null : jsonText(failed),
           image?.bytes.length ?? null,
           image?.rawBytes ?? null,
           dropsImage,
@@ -204,7 +205,7 @@ export class Writes {
     await this.database.query(
       `with saved as (update ${SCHEMA}.run set progress = $3::jsonb where ${mine} returning id)
        select pg_notify('${CHANNEL}', json_build_object('progress', json_build_array(id))::text) from saved`,
-      [id, epoch, progress],
+      [id, epoch, storableJson(progress)],
     )
   }
 
@@ -212,8 +213,8 @@ export class Writes {
   async note({ id, epoch }: ClaimedRun, kind: RunEventKind, detail: object): Promise<void> {
     await this.database.query(
       `insert into ${SCHEMA}.event (run, kind, epoch, detail)
-       select id, $3, epoch, $4::jsonb from ${SCHEMA}.run where ${mine}`,
-      [id, epoch, kind, JSON.stringify(detail)],
+       select id, $3, epoch, $4::jsonb from ${SCHEMA}.run where ${mine} for update`,
+      [id, epoch, kind, jsonText(detail)],
     )
   }
 }

@@ -1,7 +1,9 @@
 import { type Blocking, blocking, waitForm } from '../../coroutine/core/blocking.ts'
 import { isThenable } from '../../coroutine/core/thenable.ts'
 import { within } from '../../coroutine/core/within.ts'
-import { imageFromBytes, imageToBytes } from '../../payload/imagebytes.ts'
+import { imageToBytes } from '../../payload/imagebytes.ts'
+import { checkName } from '../names.ts'
+import { decodeValue } from '../outcome.ts'
 import { askWorkerForm } from './asking.ts'
 import type { Stored } from './questions.ts'
 
@@ -14,17 +16,16 @@ import type { Stored } from './questions.ts'
 export const once: <T>(key: string, fn: () => T) => Blocking<Awaited<T>> = blocking(
   'once',
   function* (key: string, fn: () => unknown) {
-    if (typeof key !== 'string' || key === '')
-      throw new TypeError(`once(key, fn): ${String(key)} is not a key; give a string that names the effect`)
+    checkName('once(key, fn)', key, 1000)
     if (typeof fn !== 'function')
       throw new TypeError(`once('${key}', fn): fn is ${typeof fn}; give a function`)
     const call = `once('${key}')`
     const before = yield* askWorkerForm<Stored>(call, { call: 'journaled', key })
-    if (before.value !== null) return imageFromBytes(before.value)
+    if (before.value !== null) return decodeValue(before.value, `the result of ${call}`)
     const made = yield* within(fn, [])
     const result = isThenable(made) ? yield* waitForm(made) : made
     const value = imageToBytes(result, call)
     const stored = yield* askWorkerForm<Stored>(call, { call: 'journal', key, value })
-    return imageFromBytes(stored.value!)
+    return decodeValue(stored.value!, `the result of ${call}`)
   },
 ) as never

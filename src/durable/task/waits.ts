@@ -1,9 +1,10 @@
 import { sleep as pause } from '../../coroutine/core/blocking.ts'
-import { checkTime } from '../../coroutine/core/blocking.ts'
 import { TaskLocal } from '../../kernel/cpu/current.ts'
-import { imageFromBytes } from '../../payload/imagebytes.ts'
+import { checkName } from '../names.ts'
+import { decodeValue } from '../outcome.ts'
 import { askWorker } from './asking.ts'
 import type { Message, Pause } from './questions.ts'
+import { checkSpan } from './times.ts'
 
 /**
  * The waits of a durable run. Each wait has a number, which is part of the state of the task: a wait that
@@ -34,7 +35,7 @@ function nextWait(): number {
  */
 export function sleep(ms: number): void {
   'use task movable'
-  checkTime('ms', ms)
+  checkSpan('ms', ms)
   const wait = nextWait()
   for (;;) {
     const left = askWorker<Pause>('sleep()', { call: 'sleep', wait, ms }).ms
@@ -66,16 +67,15 @@ export function receive<T = unknown>(name: string, options?: ReceiveOptions): T 
 }
 
 function receiveTimeout(name: unknown, options: ReceiveOptions | undefined): number {
-  if (typeof name !== 'string' || name === '')
-    throw new TypeError(`receive(name): ${String(name)} is not a name; give a string`)
+  checkName('receive(name)', name)
   const { timeout = Infinity } = options ?? {}
-  checkTime('timeout', timeout)
+  if (timeout !== Infinity) checkSpan('timeout', timeout)
   return timeout
 }
 
 /** Null: there is no message yet. */
 function messageIn(answer: Message, name: string, timeout: number): { readonly message: unknown } | null {
-  if ('value' in answer) return { message: imageFromBytes(answer.value) }
+  if ('value' in answer) return { message: decodeValue(answer.value, `the message '${name}'`) }
   if ('isLate' in answer)
     throw new DOMException(`receive('${name}'): ${timeout} ms have passed`, 'TimeoutError')
   return null

@@ -6,7 +6,8 @@ import type { Task } from '../../kernel/join/task.ts'
 import type { TraceContext } from '../../kernel/cpu/tracecontext.ts'
 import { ImageError } from '../../payload/imagekinds.ts'
 import { FencedError, ImageTooLargeError, RunCancelledError } from '../errors.ts'
-import { packImage, unpackImage } from '../image.ts'
+import { isTransient } from '../database/database.ts'
+import { FROM_START, packImage, unpackImage } from '../image.ts'
 import { decodeValue, encodeError, encodeResult, errorText } from '../outcome.ts'
 import { CLAIM_SECONDS_MAX } from '../engine.ts'
 import type { ClaimedRun, Ending, Leaving } from '../store/rows.ts'
@@ -14,6 +15,7 @@ import type { Store } from '../store/store.ts'
 import type { RunState } from '../states.ts'
 import type { Message, Pause, Question, Stored } from '../task/questions.ts'
 import type { Activity, Departure } from './activity.ts'
+import type { FunctionReference } from '../../kernel/spawn/modules.ts'
 import type { RunModules } from './modules.ts'
 
 /** What one attempt of a run came to. Times are those of this process, in milliseconds since 1970. */
@@ -60,6 +62,8 @@ export interface AttemptHost {
 const SUSPENDING_MS = 50
 /** A run whose state cannot be written waits in memory, and asks so often. */
 const IN_MEMORY_MS = 1000
+/** After that it is tried again to write the state of a run that waits. */
+const REFUSED_AGAIN_MS = 10_000
 /** A run that no worker can go on with is tried again so often. */
 const BLOCKED_SECONDS = 5
 /** A CPU that dies under a run more often than this is the run's fault. */
@@ -83,8 +87,9 @@ export class Attempt {
   private hasImage: boolean
   /** Where the run goes when its task is suspended; null: it is not being suspended. */
   private leaving: Leaving | null = null
-  /** Why its state cannot be written; null: it can, as far as is known. */
+  /** Why its state could not be written, and when; null: it could always. */
   private refusal: string | null = null
+  private refusedAt = -Infinity
   private isFenced = false
   /** Its worker ends, and its state could not be written in time. */
   private isAbandoned = false
@@ -94,6 +99,8 @@ export class Attempt {
    * The write of a checkpoint; a suspension waits for it, so that an older image never replaces a newer one.
    */
   private saving: Promise<void> = Promise.resolve()
+  /** The write of a progress: a run that leaves or ends waits for it. */
+  private telling: Promise<void> = Promise.resolve()
   private timer: NodeJS.Timeout | undefined
   private handOver: NodeJS.Timeout | undefined
   private readonly beganAt = Date.now()
@@ -117,7 +124,7 @@ export class Attempt {
       if (this.cancelReason !== null) return await this.end('cancelled', null, null)
       await this.begin()
     } catch (error) {
-      await this.settle(error).catch(failure => this.giveUp(failure))
+      await this.settle(error).catch(failure => this.failAnyhow(failure))
     } finally {
       this.isOver = true
       clearTimeout(this.timer)
@@ -186,6 +193,7 @@ export class Attempt {
 
   private async begin(): Promise<void> {
     const { run, host } = this
+    if (run.damage !== null) throw new ImageError(`run ${run.id}: ${run.damage}; start another run`)
     const image = await this.load()
     const fn = await host.modules.find(run.module, run.fn)
     if (fn === null) {
@@ -196,20 +204,34 @@ export class Attempt {
         blocked: `this worker has not imported ${run.module}, or it exports no function ${run.fn}; start a worker with it: heddle work --import <file>`,
       }))
     }
-    const options = { name: run.name, priority: priorityName(run.priority) }
-    const start = (): Task<unknown> =>
-      image === null
-        ? host.kernel.spawn(fn, decodeValue(run.args) as unknown[], options)
-        : host.kernel.resume(image, { ...options, imports: false })
-    await this.watch(
-      run.trace === null ? start() : withTraceContext(run.trace as unknown as TraceContext, start),
-    )
+    await this.watch(image === null ? this.spawn(fn, this.args(), run.name) : this.resume(image))
+  }
+
+  private spawn(fn: FunctionReference, args: readonly unknown[], name: string): Task<unknown> {
+    const priority = priorityName(this.run.priority)
+    return this.traced(() => this.host.kernel.spawn(fn, args, { name, priority }))
+  }
+
+  private resume(image: Uint8Array): Task<unknown> {
+    const { name, priority } = this.run
+    const options = { name, priority: priorityName(priority), imports: false }
+    return this.traced(() => this.host.kernel.resume(image, options))
+  }
+
+  private traced(start: () => Task<unknown>): Task<unknown> {
+    const { trace } = this.run
+    return trace === null ? start() : withTraceContext(trace as unknown as TraceContext, start)
+  }
+
+  private args(): unknown[] {
+    const { id, args } = this.run
+    return decodeValue(args, `the arguments of run ${id}`) as unknown[]
   }
 
   private async load(): Promise<Uint8Array | null> {
     const { image, imageRawBytes } = this.run
     if (image === null) return null
-    if (image.length === 0) throw new ImageError('the stored image is gone; retry the run from its start')
+    if (image.length === 0) throw new ImageError(`the stored image is gone; ${FROM_START}`)
     return await unpackImage(image, imageRawBytes)
   }
 
@@ -237,7 +259,7 @@ export class Attempt {
     if (this.isAbandoned) return await this.suspended
     if (error instanceof FencedError) return this.fence(error)
     const code = (error as { code?: unknown } | null)?.code
-    if (code === 'ERR_HEDDLE_TASK_SUSPENDED' && this.leaving !== null) return await this.suspended
+    if (code === 'ERR_HEDDLE_TASK_SUSPENDED') return await this.suspended
     if (this.cancelReason !== null) return await this.end('cancelled', null, errorText(error))
     if (code === 'ERR_HEDDLE_KERNEL_CLOSED') {
       return void (await this.leave({ state: 'queued', kind: 'released', delay: 0 }))
@@ -284,9 +306,8 @@ export class Attempt {
       }))
     }
     const image = await this.load()
-    const args = decodeValue(this.run.args)
-    const info = { run: this.run.id, args, image, error: errorText(error) }
-    await this.watch(this.host.kernel.spawn(migrate, [info], { name: `${this.run.name} (migration)` }))
+    const info = { run: this.run.id, args: this.args(), image, error: errorText(error) }
+    await this.watch(this.spawn(migrate, [info], `${this.run.name} (migration)`))
   }
 
   /** Resolves when a suspended task has left, or goes on here. */
@@ -300,7 +321,7 @@ export class Attempt {
     this.suspended = new Promise(resolve => (settled = resolve))
     return this.suspendNow(task, leaving)
       .catch(error => this.settle(error))
-      .catch(error => this.giveUp(error))
+      .catch(failure => this.failAnyhow(failure))
       .finally(settled)
   }
 
@@ -323,7 +344,7 @@ export class Attempt {
       if (!(error instanceof ImageTooLargeError)) throw error
       this.leaving = null
       await this.refused(error.message)
-      return await this.watch(this.host.kernel.resume(bytes, { imports: false }))
+      return await this.watch(this.resume(bytes))
     }
     if (this.cancelReason !== null) return await this.end('cancelled', null, null)
     await this.leave({ ...leaving, image: { bytes: packed, rawBytes: bytes.length, seq: ++this.lastImage } })
@@ -331,6 +352,7 @@ export class Attempt {
 
   /** Its state cannot be written: says so once for each reason. */
   private async refused(why: string): Promise<void> {
+    this.refusedAt = performance.now()
     if (this.refusal === why) return
     this.refusal = why
     this.host.warn(this.run.id, why)
@@ -371,6 +393,7 @@ export class Attempt {
     }
     const image = { bytes: packed, rawBytes: bytes.length, seq: ++this.lastImage }
     await this.patiently(() => host.store.writes.saveImage(run, image))
+    this.refusedAt = -Infinity
     this.checkpoints++
     this.checkpointBytes += packed.length
     this.hasImage = true
@@ -399,7 +422,9 @@ export class Attempt {
           ),
         }
       case 'progress':
-        await store.writes.saveProgress(run, question.value.replaceAll('\\u0000', ''))
+        this.telling = store.writes.saveProgress(run, question.value).catch(error => {
+          if (!isTransient(error)) this.host.warn(run.id, `no progress: ${(error as Error).message}`)
+        })
         return undefined
       case 'sleep': {
         const key = `sleep:${question.wait}`
@@ -434,7 +459,7 @@ export class Attempt {
   private pause(ms: number, leaving: Leaving): Pause {
     if (ms <= 0) return { ms: 0 }
     if (ms <= this.host.patience) return { ms }
-    if (this.refusal !== null) return { ms: Math.min(ms, IN_MEMORY_MS) }
+    if (performance.now() - this.refusedAt < REFUSED_AGAIN_MS) return { ms: Math.min(ms, IN_MEMORY_MS) }
     void this.suspend(leaving)
     return { ms: Math.min(ms, SUSPENDING_MS) }
   }
@@ -446,6 +471,7 @@ export class Attempt {
   ): Promise<void> {
     if (this.isFenced) return
     this.isEnding = true
+    await this.telling
     await this.host.finish({ run: this.run, state, outcome, error })
     this.endedAs = state
     this.show(state, state === 'cancelled' ? this.cancelReason : error && `${error.name}: ${error.message}`)
@@ -463,6 +489,7 @@ export class Attempt {
   private async leave(leaving: Leaving): Promise<void> {
     const { store } = this.host
     this.isEnding = true
+    await this.telling
     let isRepeated = false
     await this.patiently(async () => {
       // A lost answer: the transaction may have had its effect.
@@ -476,7 +503,14 @@ export class Attempt {
     if (leaving.delay !== null) this.host.startsIn(leaving.delay * 1000)
   }
 
-  /** The database does not answer, or refuses: the lease lapses, and the run goes on elsewhere. */
+  /** The database refuses what was to be stored: the run fails with its reason. */
+  private async failAnyhow(failure: unknown): Promise<void> {
+    if (failure instanceof FencedError || isTransient(failure) || this.host.isClosing)
+      return this.giveUp(failure)
+    await this.end('failed', null, errorText(failure)).catch(error => this.giveUp(error))
+  }
+
+  /** The database does not answer: the lease lapses, and the run goes on elsewhere. */
   private giveUp(error: unknown): void {
     if (error instanceof FencedError) return this.fence(error)
     this.isFenced = true

@@ -34,6 +34,8 @@ export interface WorkerOptions {
 const BATCH_MAX = 200
 const REPAIR_MS = 30_000
 const PRUNE_MS = 3_600_000
+/** A timer of Node that is longer fires now. */
+const TIMER_MAX = 2 ** 31 - 1
 /** While a worker drains it asks again so often for the states of its runs. */
 const DRAIN_AGAIN_MS = 250
 
@@ -89,13 +91,14 @@ export class DurableWorker implements AttemptHost {
       }, ms)
       this.timers.push(timer)
     }
-    every(poll, async () => this.look())
+    every(Math.min(poll, TIMER_MAX), async () => this.look())
     every(REPAIR_MS, async () => {
       for (const queue of queues) if ((await this.store.upkeep.repair(queue)) > 0) this.look()
     })
     if (this.store.database.kind === 'postgres')
       this.sessions = new SessionWatch(this.store, queues, error => this.options.warn(null, error.message))
-    every(PRUNE_MS, () => this.store.upkeep.prune(this.options.retention))
+    if (this.options.retention !== Infinity)
+      every(PRUNE_MS, () => this.store.upkeep.prune(this.options.retention))
     this.look()
   }
 
@@ -134,9 +137,9 @@ export class DurableWorker implements AttemptHost {
         const room = this.options.concurrency - this.attempts.size
         if (room <= 0 || this.isDraining) return
         const { runs, schedules } = await this.store.claims.claim(queue, room, this.options.name)
-        for (const job of schedules) await this.options.startScheduled(queue, job)
         for (const run of runs) this.execute(run)
         if (runs.length > 0) this.changeLeases()
+        for (const job of schedules) await this.options.startScheduled(queue, job)
         if (runs.length + schedules.length < room) break
       }
     }
@@ -252,11 +255,14 @@ export class DurableWorker implements AttemptHost {
       }
       release()
       const again = setInterval(release, DRAIN_AGAIN_MS)
-      const late = setTimeout(() => {
-        for (const attempt of this.attempts.values()) void attempt.abandon()
-        // A database that is away now leaves the runs to their leases.
-        this.isClosing = true
-      }, ms)
+      const late = setTimeout(
+        () => {
+          for (const attempt of this.attempts.values()) void attempt.abandon()
+          // A database that is away now leaves the runs to their leases.
+          this.isClosing = true
+        },
+        Math.min(ms, TIMER_MAX),
+      )
       await idle
       clearInterval(again)
       clearTimeout(late)

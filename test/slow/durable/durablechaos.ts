@@ -331,7 +331,10 @@ class Chaos {
         epoch: row.epoch,
         attempts: row.attempts,
         failures: row.failures,
-        result: row.outcome === null || row.state === 'failed' ? null : (decodeValue(row.outcome) as Result),
+        result:
+          row.outcome === null || row.state === 'failed'
+            ? null
+            : (decodeValue(row.outcome, row.id) as Result),
         error: row.error?.message ?? null,
       })),
       events: (await this.query(`select run, kind, epoch from ${SCHEMA}.event order by id`)) as never,
@@ -339,7 +342,7 @@ class Chaos {
       journal: journal.map(({ run, key, value }) => ({
         run,
         key: key.slice('once:'.length),
-        value: decodeValue(value),
+        value: decodeValue(value, key),
       })),
       images: images.map(({ run }) => run),
       jobs: jobs.map(({ run }) => run),
