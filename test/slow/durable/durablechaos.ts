@@ -316,7 +316,11 @@ class Chaos {
   }
 
   private async history(started: readonly Started[]): Promise<History> {
-    const runs = await this.query(`select * from ${SCHEMA}.run`)
+    const runs = await this.query(
+      `select r.*, (select (e.detail ->> 'name') || ': ' || (e.detail ->> 'message') from ${SCHEMA}.event e
+                    where e.run = r.id and e.kind = 'error' order by e.id desc limit 1) as last_error
+       from ${SCHEMA}.run r`,
+    )
     const journal = await this.query(`select * from ${SCHEMA}.journal where key like 'once:%'`)
     const images = await this.query(`select run from ${SCHEMA}.image`)
     const messages = await this.query(`select * from ${SCHEMA}.message order by id`)
@@ -335,7 +339,7 @@ class Chaos {
           row.outcome === null || row.state === 'failed'
             ? null
             : (decodeValue(row.outcome, row.id) as Result),
-        error: row.error?.message ?? null,
+        error: row.error?.message ?? row.last_error,
       })),
       events: (await this.query(`select run, kind, epoch from ${SCHEMA}.event order by id`)) as never,
       effects: (await this.query('select run, key, value, saw from effect order by id')) as never,

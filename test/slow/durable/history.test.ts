@@ -125,7 +125,11 @@ describe('a wrong history is found:', () => {
       { ...withRun({ state: 'failed', error: 'lost' }), images: [] },
       'failed (lost), where plain code has completed',
     ],
-    ['a failure', withRun({ failures: 1 }), '1 failures of code that does not fail'],
+    [
+      'a failure',
+      withRun({ failures: 1, error: 'TypeError: no' }),
+      '1 failures of code that does not fail, the last one: TypeError: no',
+    ],
     [
       'a run that completes where its code fails',
       withStarted({ plan: { ...plan, fails: true } }),

@@ -43,6 +43,7 @@ export interface RunRow {
   readonly failures: number
   /** The decoded outcome; null: there is none. */
   readonly result: Result | null
+  /** Of its outcome, or else of the last attempt that failed. */
   readonly error: string | null
 }
 
@@ -136,7 +137,8 @@ function* wrongEnd({ plan, sum, cancel }: Started, row: RunRow): Iterable<string
     if (row.failures !== plan.retries + 1) yield `${row.failures} failures with ${plan.retries} retries`
   } else {
     if (row.result?.sum !== sum) yield `sum ${row.result?.sum}, where plain code has ${sum}`
-    if (row.failures !== 0) yield `${row.failures} failures of code that does not fail`
+    if (row.failures !== 0)
+      yield `${row.failures} failures of code that does not fail, the last one: ${row.error}`
   }
 }
 
