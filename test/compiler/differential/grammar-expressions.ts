@@ -311,6 +311,14 @@ export abstract class Expressions extends Tape {
       write: d => `few([${this.expression(d)}, , ...${this.list(d)}, ${this.expression(d)}])`,
     },
     object: { write: d => `({ p: ${this.expression(d)}, q: ${this.expression(d)} })` },
+    'words as keys': {
+      write: d =>
+        this.any(
+          () => `({ arguments: ${this.expression(d)}, this: 1, new: 2 }).${this.pick(['arguments', 'this'])}`,
+          () => `(({ arguments: a = 1, super: b }) => say(a, b))({ arguments: ${this.expression(d)} })`,
+          () => `(() => { o.arguments = ${this.within(() => this.expression(d))}; return o.arguments })()`,
+        ),
+    },
     'object with computed keys': {
       write: d =>
         `({ [key(${this.expression(d)})]: ${this.expression(d)}, [key(${this.expression(d)})]: ${this.expression(d)} })`,

@@ -49,7 +49,8 @@ export function writeCapture(writer: Writer, node: Node, cx: Context): Rope | nu
     case 'ThisExpression':
       return rope`${names.capture('this')}`
     case 'Identifier':
-      return node.name === 'arguments' && analysis.bindingOf.get(node) == null
+      // The binding of a name that declares nothing is null. A key or a property has none: undefined.
+      return node.name === 'arguments' && analysis.bindingOf.get(node) === null
         ? rope`${names.capture('arguments')}`
         : null
     case 'MetaProperty':
