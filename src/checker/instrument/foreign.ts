@@ -20,7 +20,16 @@ import { AWAIT } from '../machine/operations.ts'
 import { effect, isShared, op, pending } from '../machine/pending.ts'
 import { isQuietList } from './quiet.ts'
 import { refuse } from './refusal.ts'
-import { isUnseen, noteCallbacks, noteGiven, ran } from './unseen.ts'
+import {
+  isUnseen,
+  noteAccessor,
+  noteCallbacks,
+  noteGiven,
+  noteMethod,
+  noteSetter,
+  ran,
+  startsLater,
+} from './unseen.ts'
 import { isGuarded, nativeMark, typedArrays } from '../machine/views.ts'
 
 type Callable = (...args: any[]) => any
@@ -47,6 +56,7 @@ export function plain(fn: unknown, self: unknown, args: unknown[], text: string)
 export function watched(fn: unknown, self: unknown, args: unknown[], text: string): unknown {
   if (typeof fn !== 'function') return refuseCall(text)
   if (pending.current < 0) return Reflect.apply(fn, self, args)
+  pending.refused.get(fn)?.(args, false)
   if (!isIntrinsic(fn)) {
     if (isWasm(fn))
       refuse(
@@ -57,6 +67,7 @@ export function watched(fn: unknown, self: unknown, args: unknown[], text: strin
     noteHidden(text)
     const unseen = isUnseen(fn)
     if (unseen) ran(`${text} was called`)
+    else if (startsLater(fn, args)) ran(`${text} was given a function to call later`)
     let result: unknown
     try {
       result = Reflect.apply(fn, self, args)
@@ -104,6 +115,8 @@ function runsNothing(fn: unknown, self: unknown): boolean {
 /** The arguments of `new maker(…)`. */
 export function given(maker: any, args: unknown[]): unknown[] {
   if (pending.current < 0 || typeof maker !== 'function' || pending.reals.has(maker)) return args
+  for (let base = maker; typeof base === 'function'; base = Object.getPrototypeOf(base))
+    pending.refused.get(base)?.(args, true)
   if (isIntrinsic(maker)) {
     if (makers.has(maker) && args.some(isGuarded)) refuseGiven(`new ${maker.name}(), taken before the check`)
     noteCallbacks(args)
@@ -118,6 +131,31 @@ export function given(maker: any, args: unknown[]): unknown[] {
 
 /** The constructors of views without guards: they read the inside of a buffer. */
 const makers = new Set<unknown>([...Object.values(typedArrays), DataView])
+
+/** The callee of a call in a plain form. */
+export function called<T>(fn: T): T {
+  if (pending.current >= 0) {
+    pending.refused.get(fn)?.(undefined, false)
+    if (isUnseen(fn)) ran(`${fn.name || 'a function'} was called`)
+  }
+  return fn
+}
+
+/** The object of a method that is called in a plain form. */
+export function calls<T>(object: T, key: PropertyKey): T {
+  if (pending.current >= 0 && Object(object) === object)
+    pending.refused.get(noteMethod(object as object, key))?.(undefined, false)
+  return object
+}
+
+/** The object of a property that a plain form reads or writes. */
+export function uses<T>(object: T, key: PropertyKey): T {
+  if (pending.current >= 0 && typeof object === 'object' && object !== null) {
+    noteAccessor(object, key)
+    noteSetter(object, key)
+  }
+  return object
+}
 
 /** The holder of a property that is the tag of a template. */
 export function tagged<T>(holder: T, key: PropertyKey): T {
@@ -239,8 +277,23 @@ function beside(made: Twin, name: string): Twin {
       }
       step = steps.next(sent)
     }
+    if (isThenable(step.value))
+      refuse(
+        `the async function ${name} returned an object with a method \`then\`, which is called later, and was not awaited where it was called`,
+        AWAIT_IT,
+      )
     return step.value
   }
+}
+
+/** Whether a promise that is resolved with this value calls its `then`. */
+export function isThenable(x: unknown): boolean {
+  if (typeof x !== 'object' || x === null || isPromise(x) || isProxy(x)) return false
+  for (let holder: object | null = x; holder !== null; holder = Reflect.getPrototypeOf(holder)) {
+    const found = Reflect.getOwnPropertyDescriptor(holder, 'then')
+    if (found !== undefined) return found.get !== undefined || typeof found.value === 'function'
+  }
+  return false
 }
 
 /** The operation of an `await` of this value. */

@@ -6,12 +6,17 @@ import { pending, siteName } from '../machine/pending.ts'
  * the code catches it.
  */
 export function refuse(what: string, instead: string): never {
+  throw noteRefusal(what, instead)
+}
+
+/** The same where a throw would become the rejection of a promise that no code handles. */
+export function noteRefusal(what: string, instead: string): CheckError {
   const error = new CheckError(
     'ERR_CHECK_UNINSTRUMENTED',
     `${what}, ${where()}: the checker cannot schedule around it. ${instead}`,
   )
   pending.refusal ??= error
-  throw error
+  return error
 }
 
 /** The place of the running code, as exactly as it is known. */

@@ -3,7 +3,7 @@ import { twin } from '../../coroutine/core/coroutine.ts'
 import { generatorMethods, setPlainStop } from '../../compiler/runtime/generator.ts'
 import { effect, isShared, pending, realOf, vouchFor } from '../machine/pending.ts'
 import { isInstrumented } from './marks.ts'
-import { refuse } from './refusal.ts'
+import { noteRefusal, refuse } from './refusal.ts'
 import { nativeMark } from '../machine/views.ts'
 
 /**
@@ -17,7 +17,19 @@ export { cover } from '../report/coverage.ts'
 export { lengthOf } from './elementwise.ts'
 export { construct, elements, list, modelled, places } from './models.ts'
 export { fields, take } from './patterns.ts'
-export { awaitedAt, given, ownAt, plain, tagged, unawaited, waited, waits } from './foreign.ts'
+export {
+  awaitedAt,
+  called,
+  calls,
+  given,
+  ownAt,
+  plain,
+  tagged,
+  unawaited,
+  uses,
+  waited,
+  waits,
+} from './foreign.ts'
 import './twins.ts'
 export { kind, parts, peek, poke, primitive, through, unproxied, within } from './quiet.ts'
 
@@ -67,4 +79,17 @@ export function marked(_mark: string): void {}
  */
 export function entered(_mark: string): void {
   if (pending.current >= 0) effect()
+}
+
+/**
+ * The same of an async function that waits: it would go on when the check does not see it. True if it must
+ * end: the error would become the rejection of a promise that no code handles.
+ */
+export function enteredAsync(_mark: string): boolean {
+  if (pending.current < 0) return false
+  noteRefusal(
+    'an async function that waits was called by code that is not instrumented, or is a generator',
+    'Call it in the check itself, and await it there',
+  )
+  return true
 }

@@ -46,6 +46,23 @@ describe('code that is not instrumented', () => {
     expect(passed).toEqual([])
   })
 
+  test('makes the result incomplete also where a function of the check that nothing drives uses it', () => {
+    const passed: string[] = []
+    for (const { way, run } of programs.undriven) {
+      for (const { use, run: used } of programs.uses) {
+        const { outcome } = check('undriven', { allowIncomplete: true }, () => ({
+          threads: programs.undrivenThreads(run, used),
+        }))
+        if (outcome !== 'incomplete') passed.push(`${way}, ${use}: ${outcome}`)
+      }
+      expect(
+        check('known', () => ({ threads: programs.undrivenThreads(run, programs.computes) })).why,
+        way,
+      ).toBe('')
+    }
+    expect(passed).toEqual([])
+  })
+
   test('does not include the language, the check and assertions', () => {
     for (const way of programs.known) expect(checked(way), way.way).toMatchObject({ complete: true, why: '' })
   })

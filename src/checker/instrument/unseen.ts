@@ -21,13 +21,17 @@ const { getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect
 
 /** Modules of the host whose functions keep none of their arguments, and call nothing but their arguments. */
 const modules: readonly string[] = [
-  'assert assert/strict buffer console crypto fs os path querystring string_decoder url util zlib v8',
+  'assert assert/strict buffer console crypto path querystring string_decoder url util zlib',
 ].flatMap(line => line.split(' '))
 const globals: readonly string[] = [
-  'console structuredClone TextEncoder TextDecoder URL URLSearchParams atob btoa Buffer Blob performance crypto DOMException',
+  'console structuredClone TextEncoder TextDecoder URL URLSearchParams atob btoa Buffer Blob crypto DOMException',
 ].flatMap(line => line.split(' '))
 
+/** Of these, functions that get a function call it when the thread has gone on. */
+const starting = new Set(['crypto', 'zlib'])
+
 const hosts = new Set<unknown>()
+const starters = new Set<unknown>()
 function walk(x: unknown, depth: number): void {
   if ((typeof x !== 'object' && typeof x !== 'function') || x === null || hosts.has(x) || isIntrinsic(x))
     return
@@ -44,7 +48,11 @@ interface Host {
   getBuiltinModule?: (name: string) => unknown
 }
 const host = (globalThis as { process?: Host }).process
-for (const name of modules) walk(host?.getBuiltinModule?.(`node:${name}`), 3)
+for (const name of modules) {
+  const before = new Set(hosts)
+  walk(host?.getBuiltinModule?.(`node:${name}`), 3)
+  if (starting.has(name)) for (const fn of hosts) if (!before.has(fn)) starters.add(fn)
+}
 for (const name of globals) walk((globalThis as unknown as Record<string, unknown>)[name], 3)
 
 /** Vitest's `expect`, if vitest runs the check. */
@@ -88,6 +96,11 @@ export function isUnseen(fn: unknown): fn is (...args: never[]) => unknown {
   return !hosts.has(fn)
 }
 
+/** Whether this call gives a function of the host another one, which it calls later. */
+export function startsLater(fn: unknown, args: readonly unknown[]): boolean {
+  return starters.has(fn) && args.some(x => typeof x === 'function')
+}
+
 /** Notes that unknown code ran. */
 export function ran(what: string): void {
   pending.unseen ??= `${what}, ${where()}: it is not instrumented, and what it shares with other threads is not known; name its module in the check: \`{ modules: [...] }\``
@@ -95,7 +108,10 @@ export function ran(what: string): void {
 
 /** Notes the unknown functions among these values: something will call them. */
 export function noteCallbacks(values: readonly unknown[]): void {
-  for (const fn of values) if (isUnseen(fn)) ran(`${fn.name || 'a function'} was called back`)
+  for (const fn of values) {
+    pending.refused.get(fn)?.(undefined, false)
+    if (isUnseen(fn)) ran(`${fn.name || 'a function'} was called back`)
+  }
 }
 
 /** Notes a proxy whose traps are unknown code. True for any proxy. */
@@ -129,6 +145,18 @@ export function noteAccessor(value: object, key: PropertyKey): void {
     if (isUnseen(found.get)) ran(`the getter of ${String(key)} was called`)
     return
   }
+}
+
+/** Before a method is called: notes one that is unknown code, and returns it, unless a getter makes it. */
+export function noteMethod(value: object, key: PropertyKey): unknown {
+  for (let holder: object | null = value; holder !== null; holder = getPrototypeOf(holder)) {
+    if (!ordinary.has(holder) && isTrapped(holder)) return undefined
+    const found = getOwnPropertyDescriptor(holder, key)
+    if (found === undefined) continue
+    for (const fn of [found.value, found.get] as unknown[]) if (isUnseen(fn)) ran(`${String(key)} was called`)
+    return found.value
+  }
+  return undefined
 }
 
 /** Before a value is converted by its own methods. */

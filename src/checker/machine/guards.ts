@@ -1,9 +1,9 @@
 import { CheckError } from '../errors.ts'
 import type { Memory } from './memory.ts'
-import { holdsMemory, noteHidden } from '../instrument/foreign.ts'
+import { holdsMemory, isThenable, noteHidden } from '../instrument/foreign.ts'
 import { trust } from '../instrument/intrinsics.ts'
 import { AWAIT, KIND_NAMES, LOAD } from './operations.ts'
-import { isShared, pending } from './pending.ts'
+import { isShared, pending, type Refused } from './pending.ts'
 import { refuse, where } from '../instrument/refusal.ts'
 import { attachAtomic } from '../instrument/twins.ts'
 import { isGuarded, plainOf, proxied, stretchBehind, typedArrays, viewProxy } from './views.ts'
@@ -41,17 +41,29 @@ export class Guards {
     while (this.restore.length > 0) this.restore.pop()?.()
   }
 
+  /** Replaces a property, where it is: some are those of a prototype. */
   private replace(owner: object, name: string, value: unknown): void {
-    const descriptor = Object.getOwnPropertyDescriptor(owner, name)
-    if (descriptor === undefined || !descriptor.configurable) return
+    let holder: object | null = owner
+    while (holder !== null && !Object.hasOwn(holder, name)) holder = Object.getPrototypeOf(holder) as object
+    if (holder === null) return
+    const at = holder
+    const descriptor = Object.getOwnPropertyDescriptor(at, name)!
+    if (!descriptor.configurable) return
     trust(value)
-    Object.defineProperty(owner, name, {
+    Object.defineProperty(at, name, {
       value,
       writable: true,
       configurable: true,
       enumerable: descriptor.enumerable,
     })
-    this.restore.push(() => Object.defineProperty(owner, name, descriptor))
+    this.restore.push(() => Object.defineProperty(at, name, descriptor))
+  }
+
+  /** Refuses calls of a function inside threads, by whatever name the program has kept it. */
+  private refuseAll(fn: unknown, refused: Refused): void {
+    if (typeof fn !== 'function') return
+    pending.refused.set(fn, refused)
+    this.restore.push(() => pending.refused.delete(fn))
   }
 
   private get active(): boolean {
@@ -150,15 +162,34 @@ export class Guards {
       },
     })
     this.replace(globalThis, 'Promise', Guarded)
-    const active = (): boolean => pending.current >= 0
-    this.replace(Promise.prototype, 'then', function (this: unknown, ...args: unknown[]): unknown {
-      if (active() && args.some(fn => typeof fn === 'function'))
+    const refuseThen = (args: readonly unknown[] = []): void => {
+      if (pending.current >= 0 && args.some(fn => typeof fn === 'function'))
         refuse(
           'a promise was given a function to call later',
           'Await the promise in the thread, or make the function a thread of the check',
         )
+    }
+    this.replace(Promise.prototype, 'then', function (this: unknown, ...args: unknown[]): unknown {
+      refuseThen(args)
       return Reflect.apply(then, this, args)
     })
+    this.refuseAll(then, refuseThen)
+    const later = (call: string): Refused => {
+      return () => refuse(`${call} was called, which calls functions later`, 'Call them in the thread itself')
+    }
+    const makers = Promise as unknown as Record<string, unknown>
+    this.refuseAll(makers['try'], later('Promise.try()'))
+    this.refuseAll((Array as unknown as Record<string, unknown>)['fromAsync'], later('Array.fromAsync()'))
+    this.refuseAll(FinalizationRegistry.prototype.register, later('FinalizationRegistry.register()'))
+    for (const name of ['resolve', 'all', 'allSettled', 'any', 'race']) {
+      this.refuseAll(makers[name], ([first] = []) => {
+        if ((Array.isArray(first) ? (first as unknown[]) : [first]).some(isThenable))
+          refuse(
+            `Promise.${name}() got an object with a method \`then\`, which it calls later`,
+            'Call the method in the thread itself',
+          )
+      })
+    }
   }
 
   /** Makes the function get the real object behind a proxy; inside a thread it refuses. */
@@ -191,8 +222,22 @@ export class Guards {
       'Math.random()',
       'draw from a fixed list, or try the values in separate checks',
     )
-    this.refuse(Date, 'now', 'Date.now()', 'pass the time in, or keep it in a counter')
-    this.refuse(performance, 'now', 'performance.now()', 'pass the time in, or keep it in a counter')
+    this.refuse(Date, 'now', 'Date.now()', TIME)
+    for (const name of ['now', 'mark', 'measure', 'toJSON'])
+      this.refuse(performance, name, `performance.${name}()`, TIME)
+    this.refuse(
+      Intl.DateTimeFormat.prototype,
+      'formatToParts',
+      'DateTimeFormat.formatToParts()',
+      TIME,
+      args => args?.[0] !== undefined,
+    )
+    const { Temporal } = globalThis as { Temporal?: { Now: object } }
+    for (const name of Object.getOwnPropertyNames(Temporal?.Now ?? {}))
+      this.refuse(Temporal!.Now, name, `Temporal.Now.${name}()`, TIME)
+    this.refuseAll(WeakRef.prototype.deref, () => {
+      pending.unseen ??= `a WeakRef was read, ${where()}: only that what it refers to is still there was tried`
+    })
     this.refuse(globalThis, 'setTimeout', 'setTimeout()', 'make the callback a thread of the check')
     this.refuse(globalThis, 'setImmediate', 'setImmediate()', 'make the callback a thread of the check')
     this.refuse(globalThis, 'setInterval', 'setInterval()', 'make the callback a thread of the check')
@@ -205,12 +250,22 @@ export class Guards {
       }
     }
     if (typeof process === 'object' && typeof process.hrtime === 'function') {
-      this.refuse(process, 'hrtime', 'process.hrtime()', 'pass the time in, or keep it in a counter')
+      this.refuse(process.hrtime, 'bigint', 'process.hrtime.bigint()', TIME)
+      this.refuse(process, 'hrtime', 'process.hrtime()', TIME)
+      const random = process.getBuiltinModule?.('node:crypto')
+      for (const name of random === undefined ? [] : RANDOM)
+        this.refuse(random!, name, `crypto.${name}()`, 'use a fixed value')
     }
     const active = (): boolean => this.active
     const RealDate = Date
+    const refuseDate: Refused = (args, isNew) => {
+      if (active() && (!isNew || args?.length === 0))
+        throw nondeterministic(isNew ? 'new Date()' : 'Date()', 'pass the time in')
+    }
+    this.refuseAll(RealDate, refuseDate)
     function CheckedDate(this: unknown, ...args: unknown[]): unknown {
-      if (active() && args.length === 0) throw nondeterministic('new Date()', 'pass the time in')
+      if (new.target === undefined) refuseDate(args, false)
+      else refuseDate(args, true)
       return new.target === undefined
         ? RealDate()
         : Reflect.construct(RealDate, args, new.target === CheckedDate ? RealDate : new.target)
@@ -220,12 +275,22 @@ export class Guards {
     this.replace(globalThis, 'Date', CheckedDate)
   }
 
-  private refuse(owner: object, name: string, call: string, instead: string): void {
+  /** `allowed`: whether a call with these arguments is fixed. */
+  private refuse(
+    owner: object,
+    name: string,
+    call: string,
+    instead: string,
+    allowed: (args: readonly unknown[] | undefined) => boolean = () => false,
+  ): void {
     const real = (owner as Record<string, unknown>)[name] as ((...args: unknown[]) => unknown) | undefined
     if (typeof real !== 'function') return
-    const active = (): boolean => this.active
+    const refused: Refused = args => {
+      if (this.active && !allowed(args)) throw nondeterministic(call, instead)
+    }
+    this.refuseAll(real, refused)
     const refusing = function (this: unknown, ...args: unknown[]): unknown {
-      if (active()) throw nondeterministic(call, instead)
+      refused(args, false)
       return real.apply(this, args)
     }
     Object.assign(refusing, real)
@@ -289,6 +354,14 @@ for (const prototype of [
 
 const ADVICE =
   'Name the module in the check: `{ modules: [...] }`, or move the call into the check file; move the code of a constructor, getter or setter into a method'
+
+const TIME = 'pass the time in, or keep it in a counter'
+
+/** Functions of `node:crypto` whose results are random. */
+const RANDOM: readonly string[] =
+  'randomBytes randomFill randomFillSync randomInt randomUUID getRandomValues generateKey generateKeySync generateKeyPair generateKeyPairSync generatePrime generatePrimeSync'.split(
+    ' ',
+  )
 
 const ATOMICS: readonly string[] = KIND_NAMES.slice(LOAD, AWAIT)
 

@@ -27,6 +27,9 @@ export interface Loop {
 /** The number of properties that a turn may read and still be recognized as useless. */
 export const NOTED_MAX = 256
 
+/** Throws if a thread calls the function so. `args`: undefined where they are not known. */
+export type Refused = (args: readonly unknown[] | undefined, isNew: boolean) => void
+
 export interface PendingOperations {
   /** The running virtual thread, or -1. Instrumented code must not run outside a thread. */
   current: number
@@ -90,6 +93,8 @@ export interface PendingOperations {
   refusal: Error | undefined
   /** The first code that ran inside a thread and that the checker does not know: see unseen.ts. */
   unseen: string | undefined
+  /** Functions of the language and the host that a thread must not call, under any name: see guards.ts. */
+  refused: Map<unknown, Refused>
   /** Target and handler of each proxy that was created during a check. */
   proxies: WeakMap<object, { readonly target: object; readonly handler: object }>
   /** The marks of the instrumented modules, and the functions that count as instrumented: marks.ts. */
@@ -139,6 +144,7 @@ export const pending: PendingOperations = (holder[key] ??= {
   place: -1,
   refusal: undefined,
   unseen: undefined,
+  refused: new Map(),
   proxies: new WeakMap(),
   marks: new Set(),
   vouched: new WeakSet(),

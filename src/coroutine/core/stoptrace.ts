@@ -28,9 +28,9 @@ let last = 0
 let room = IN_A_ROW
 let trace: StopTrace | null = null
 
-/** Takes the stack of the callers of `below`, unless too many were taken just now. */
+/** Takes the stack of the callers of `below`, unless too many were taken just now or stacks are off. */
 export function traceStop(below: (...args: any[]) => unknown): void {
-  if (captureStackTrace === undefined) return
+  if (captureStackTrace === undefined || limited.stackTraceLimit === 0) return
   const now = performance.now()
   room = Math.min(IN_A_ROW, room + (now - last) / APART_MS)
   last = now

@@ -8,6 +8,11 @@ export interface Way {
   readonly run: (save: Save) => any
 }
 
+const { then: taken } = Promise.prototype
+
+/** A promise that is resolved with this object calls its `then`. */
+const thenable = (save: Save): object => Object.fromEntries(['then'].map(key => [key, () => void save()]))
+
 const way = (name: string, run: Way['run']): Way => ({ way: name, run })
 
 /** The two calls run concurrently: each of these is refused. */
@@ -132,6 +137,30 @@ export const beside: readonly Way[] = [
     later().next()
     later().next()
   }),
+  way('Promise.try', save => void (Promise as unknown as { try: (fn: Save) => unknown }).try(() => save())),
+  way('Object.groupBy', save => Object.groupBy([1, 2], (async () => await save()) as never)),
+  way('an iterator helper', save => new Set([1, 2].values().map(async () => await save())).size),
+  way('a replacer of JSON', save => JSON.stringify([1], async () => await save())),
+  way('a trap', save => {
+    const later = new Proxy({} as { x?: unknown; y?: unknown }, { get: async () => await save() })
+    return [later.x, later.y].length
+  }),
+  way('an async generator', save => {
+    async function* later() {
+      await save()
+      yield 1
+    }
+    void later().next()
+    void later().next()
+  }),
+  way('Array.fromAsync', save => void Array.fromAsync([1, 2], () => save())),
+  way('a thenable', save => void Promise.resolve(thenable(save))),
+  way('a thenable in a list', save => void Promise.all([thenable(save), 1])),
+  way('a thenable that an async function returns', save => {
+    const later = async () => thenable(save)
+    void later()
+  }),
+  way('then, taken before the check', save => void taken.call(Promise.resolve(), () => save())),
   way('awaited afterwards', async save => {
     const later = () => save()
     const [one, two] = [later(), later()]

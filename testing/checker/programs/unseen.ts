@@ -25,6 +25,8 @@ const library: any = new Function(`
   }
 `)()
 
+const count: () => unknown = library.add
+
 export interface Way {
   readonly way: string
   readonly run: (memory: Int32Array<SharedArrayBuffer>) => any
@@ -137,6 +139,73 @@ export const hidden: readonly Way[] = [
     attempt(() => inspect(Object.assign(() => 1, { memory }))),
   ),
 ]
+
+class Made {
+  result: unknown
+  constructor(use: () => unknown) {
+    this.result = use()
+  }
+}
+
+/** Ways in which a function of the check runs as plain code inside a thread: nothing drives it. */
+export const undriven: readonly { readonly way: string; readonly run: (use: () => unknown) => unknown }[] = [
+  { way: 'a constructor', run: use => new Made(use).result },
+  { way: 'a trap', run: use => (new Proxy({}, { get: () => use() }) as { x?: unknown }).x },
+  { way: 'a conversion', run: use => `${{ toString: () => String(use()) }}` },
+  { way: 'an iterator that a built-in drives', run: use => new Set([1].values().map(() => use())) },
+  { way: 'a replacer', run: use => JSON.stringify([1], () => String(use())) },
+  { way: 'an executor', run: use => new Promise(() => void use()) },
+  {
+    way: 'a getter with a computed name',
+    run: use =>
+      (
+        ({
+          get [`${'x'}`]() {
+            return use()
+          },
+        }) as { x?: unknown }
+      ).x,
+  },
+]
+
+/** What such a function does with code that is not instrumented. */
+export const uses: readonly { readonly use: string; readonly run: () => unknown }[] = [
+  { use: 'a call', run: () => library.add() },
+  { use: 'a call of a name', run: () => count() },
+  { use: 'a call of a result', run: () => (() => count)()() },
+  { use: 'an optional call', run: () => library?.add?.() },
+  { use: 'a tag', run: () => library.add`once` },
+  { use: 'new', run: () => new library.Box().value },
+  { use: 'a getter', run: () => library.box.value },
+  { use: 'a setter', run: () => (library.box.value = 1) },
+]
+
+/** Uses only the language and the check. */
+export function computes(): unknown {
+  const box = {
+    list: [3, 1, 2],
+    get first() {
+      return this.list[0]
+    },
+  }
+  return [
+    Math.max(1, 2),
+    new Map([[1, 2]]).get(1),
+    'a'.at(0),
+    new Made(() => box.first).result,
+    box?.list.at(0),
+  ]
+}
+
+/** The threads of a check in which a function that nothing drives uses such code. */
+export function undrivenThreads(run: (use: () => unknown) => unknown, use: () => unknown): (() => unknown)[] {
+  const memory = new Int32Array(new SharedArrayBuffer(4))
+  const body = (): unknown => {
+    Atomics.add(memory, 0, 1)
+    return run(use)
+  }
+  return [body, body]
+}
 
 /** Two threads that count, and one that reads a hidden getter only when it finds these counts. */
 export function rarely(m: Int32Array<SharedArrayBuffer>, first: number, second: number): (() => unknown)[] {

@@ -33,6 +33,7 @@ import {
   writeSource,
 } from './patterns.ts'
 import { isLate, writeLateParameter } from './parameters.ts'
+import { type Called, calledIn, waits } from './plaincalls.ts'
 import { writeReportedLoop, writeTurns, writeYield } from './turns.ts'
 import { Waits } from './waits.ts'
 import type { Context, Frame } from '../writer/context.ts'
@@ -64,6 +65,8 @@ export class CheckerLowering extends GeneratorLowering {
   readonly #entering = new Set<Node>()
   /** Operands that are converted, and the runtime function that converts each. */
   readonly #converted = new Map<Node, string>()
+  /** The parts of calls in plain forms that the runtime gets. */
+  readonly #called = new Map<Node, Called & { isNew: boolean }>()
   /** Calls whose promise is awaited or returned where they are. */
   readonly #awaited = new Set<Node>()
   /** The callees of `new`. */
@@ -154,16 +157,42 @@ export class CheckerLowering extends GeneratorLowering {
     const kept = directives(node.body)
     const from = kept.length > 0 ? kept[kept.length - 1]!.end : node.start + 1
     const { attached, statements } = this.list(node.body, cx, from, node.end)
-    return rope`${{ start: node.start, end: from }};${this.names.runtime('entered')}(${this.#mark});${attached}${statements}`
+    return rope`${{ start: node.start, end: from }};${this.#entry(cx.func)}${attached}${statements}`
+  }
+
+  #enter(func: Func): string {
+    return `${this.names.runtime(waits(func) ? 'enteredAsync' : 'entered')}(${this.#mark})`
+  }
+
+  /** Inside a thread, an async function that waits ends where it begins. */
+  #entry(func: Func): string {
+    const enter = this.#enter(func)
+    return waits(func) ? `if (${enter}) return;` : `${enter};`
   }
 
   override node(node: Node, cx: Context): Rope {
     if (cx.frame !== null) for (const [operand, by] of converted(node)) this.#converted.set(operand, by)
+    else if (cx.func.kind !== 'module') {
+      const called = calledIn(node, cx.func, this.analysis)
+      // The call of a method comes first, and includes that its property is read.
+      if (called !== null && !this.#called.has(called.part))
+        this.#called.set(called.part, { ...called, isNew: node.type === 'NewExpression' })
+    }
     for (const call of awaitedIn(node)) this.#awaited.add(call)
     const uncounted = this.#uncounted(node, cx)
     const written = this.#coverage === null ? uncounted : this.#coverage.around(node, uncounted)
-    const by = cx.frame === null ? undefined : this.#converted.get(node)
+    if (cx.frame === null) return this.#reported(node, written)
+    const by = this.#converted.get(node)
     return by === undefined ? written : rope`${this.names.runtime(by)}(${written})`
+  }
+
+  /** A part of a call in a plain form, which the runtime gets. */
+  #reported(node: Node, written: Rope): Rope {
+    const called = this.#called.get(node)
+    if (called === undefined) return written
+    const { by, key, isNew } = called
+    const reported = rope`${this.names.runtime(by)}(${written}${key === null ? '' : `, ${key}`})`
+    return isNew ? rope`(${reported})` : reported
   }
 
   #uncounted(node: Node, cx: Context): Rope {
@@ -173,7 +202,8 @@ export class CheckerLowering extends GeneratorLowering {
       this.#entering.add(node)
       const written = this.#uncounted(node, cx)
       this.#entering.delete(node)
-      return rope`(${this.names.runtime('entered')}(${this.#mark}), ${written})`
+      const enter = this.#enter(cx.func)
+      return waits(cx.func) ? rope`(${enter} ? void 0 : ${written})` : rope`(${enter}, ${written})`
     }
     // `new f(x)[i]()` would construct something else.
     if (node.type === 'NewExpression') {

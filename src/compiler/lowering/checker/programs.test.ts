@@ -24,6 +24,7 @@ const checker = {
   ownAt: (fn: never) => runtime.own(fn),
   direct: (value: unknown) => value,
   entered: () => undefined,
+  enteredAsync: () => false,
   pending: { grows: false },
   modelled: () => false,
   *take(_site: number, from: unknown, most: number) {
