@@ -67,22 +67,3 @@ test('a lock file that its process has not written is stale after a while', asyn
   writeFileSync(join(folder, 'heddle.lock'), '')
   await (await Durable.open({ folder })).close()
 })
-
-test('of processes that open a folder at the same time, over a stale lock, one gets it', async () => {
-  writeFileSync(join(folder, 'heddle.lock'), '999999999')
-  const children = Array.from({ length: 4 }, () =>
-    fork(program, [folder, String(TURNS)], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] }),
-  )
-  const outcomes = await Promise.all(
-    children.map(child => {
-      let errors = ''
-      child.stderr!.on('data', chunk => (errors += String(chunk)))
-      return new Promise<string>(resolve => {
-        child.once('message', () => resolve('open'))
-        child.once('close', () => resolve(/ERR_HEDDLE_DATABASE_BUSY/.test(errors) ? 'busy' : errors))
-      })
-    }),
-  )
-  for (const child of children) child.kill('SIGKILL')
-  expect(outcomes.toSorted()).toEqual(['busy', 'busy', 'busy', 'open'])
-}, 300_000)
