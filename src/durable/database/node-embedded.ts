@@ -54,10 +54,9 @@ function lockFolder(folder: string): () => void {
     }
     const text = contentOf(file)
     if (text === null) continue
-    if (text === '' && performance.now() - emptySince < EMPTY_MS) continue
-    if (text === '' && emptySince === Infinity) {
-      emptySince = performance.now()
-      continue
+    if (text === '') {
+      emptySince = Math.min(emptySince, performance.now())
+      if (performance.now() - emptySince < EMPTY_MS) continue
     }
     const owner = Number(text)
     if (owner === process.pid ? openHere.has(folder) : isAlive(owner))
