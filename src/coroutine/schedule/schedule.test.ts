@@ -143,7 +143,7 @@ describe('what is an error, and which', () => {
       }
     })
     schedule.runSync()
-    expect(told).toEqual(['ms: -1 is', 'ms: NaN i', 'ms: soon '])
+    expect(told).toEqual(['ms: -1 is', 'ms: NaN i', "ms: 'soon"])
   })
 })
 
