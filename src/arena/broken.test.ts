@@ -110,15 +110,15 @@ const mistakes: readonly Mistake[] = [
   {
     what: 'an adoption of RCU callbacks that a death leaves with the name of the dead',
     file: 'sync/rcu',
-    right: 'for (const node of this.repair(i32, gone)) putName(i32, node, gone + 1)',
-    wrong: 'this.repair(i32, gone)',
+    right: 'i32[node + RcuNode.callback] & CALLBACK, gone + 1)',
+    wrong: 'i32[node + RcuNode.callback] & CALLBACK, dead + 1)',
     kind: 'assertion',
   },
   {
     what: 'an adoption of RCU callbacks that a death leaves with the old end of the list',
     file: 'sync/rcu',
-    right: 'for (const node of this.repair(i32, gone)) putName(i32, node, gone + 1)',
-    wrong: 'for (const node of this.listedOn(i32, gone)) putName(i32, node, gone + 1)',
+    right: 'of this.repair(i32, gone))',
+    wrong: 'of this.listedOn(i32, gone))',
     kind: 'assertion',
   },
   {
