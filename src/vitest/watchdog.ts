@@ -13,6 +13,10 @@ const throw_ms = 150
 const pause_ms = 1000
 /** An execution that has not ended by then never will. */
 const end_ms = 5000
+/** A request of the debugger that has no answer for so long is followed by a resume. */
+const nudge_ms = 500
+/** A thread that has not answered by then never will. */
+const answer_ms = 20_000
 
 const { words, base_ms } = workerData as WatchdogData
 
@@ -58,12 +62,13 @@ type Paused = Debugger.PausedEventDataType
  *   (A) waits for it, with a limit
  *   terminates the execution; waits for a job
  *                                              (B) returns, and pauses after all
- *   (C) resumes it                             its event loop runs
+ *   (C) resumes each pause but the first       its event loop runs
  *   (D) disables the debugger, and waits       no pause is under way, and none follows
  *   detaches
  *
  * Without (C), nothing would resume the thread. Without (D), it may pause when no session is attached, and
- * nothing would resume it either.
+ * nothing would resume it either. (E) On a busy machine a paused thread was seen to wait for a request while
+ * the watchdog waited for its answer. So a request without an answer is followed by resumes, which wake it.
  */
 async function stop(beat: number): Promise<void> {
   const session = new Session()
@@ -79,14 +84,14 @@ async function stop(beat: number): Promise<void> {
     session.post('Debugger.enable')
     session.post('Debugger.pause')
     const at = await within(pause_ms, paused) // (A)
-    if (at === null) session.on('Debugger.paused', () => session.post('Debugger.resume')) // (C)
+    session.on('Debugger.paused', () => session.post('Debugger.resume')) // (C)
     const running = at === null ? null : await runningIn(session, at)
     const hasTime = running !== null && running[1] > clock(base_ms)
     if (!hasTime) {
       Atomics.store(words, STOPPING, 1)
       session.post('Runtime.terminateExecution')
     }
-    await new Promise<void>(resolve => session.post('Debugger.resume', () => resolve()))
+    await answerTo(session, done => session.post('Debugger.resume', done))
     if (hasTime) {
       Atomics.wait(words, CHANGES, Atomics.load(words, CHANGES), running[1] - clock(base_ms))
       return
@@ -96,7 +101,7 @@ async function stop(beat: number): Promise<void> {
     const stack = at === null ? [] : stackLines(at.callFrames, scripts)
     parentPort!.postMessage({ id: running?.[0] ?? null, stack } satisfies Stopped)
   } finally {
-    await new Promise<void>(resolve => session.post('Debugger.disable', () => resolve())) // (D)
+    await answerTo(session, done => session.post('Debugger.disable', done)) // (D)
     session.disconnect()
   }
 }
@@ -104,20 +109,31 @@ async function stop(beat: number): Promise<void> {
 /**
  * Which of several concurrent calls runs on the paused thread, and its deadline; null if there is only one.
  */
-function runningIn(session: Session, { callFrames }: Paused): Promise<[number, number] | null> {
+async function runningIn(session: Session, { callFrames }: Paused): Promise<[number, number] | null> {
   const expression = "JSON.stringify(globalThis[Symbol.for('heddle.vitest.running')]?.() ?? null)"
   const { callFrameId } = callFrames[0]!
-  return new Promise(resolve => {
+  let running: [number, number] | null = null
+  await answerTo(session, done =>
     session.post(
       'Debugger.evaluateOnCallFrame',
       { callFrameId, expression, silent: true },
       (error, answer) => {
-        resolve(
-          error === null ? (JSON.parse(answer.result.value as string) as [number, number] | null) : null,
-        )
+        if (error === null) running = JSON.parse(answer.result.value as string) as [number, number] | null
+        done()
       },
-    )
-  })
+    ),
+  )
+  return running
+}
+
+/** Resolves with the answer to a request, after nudges if it does not come. */
+async function answerTo(session: Session, request: (done: () => void) => void): Promise<void> {
+  const answer = new Promise<true>(resolve => request(() => resolve(true)))
+  for (let waited_ms = 0; waited_ms < answer_ms; waited_ms += nudge_ms) {
+    if ((await within(nudge_ms, answer)) !== null) return
+    session.post('Debugger.resume') // (E)
+  }
+  giveUp()
 }
 
 async function loopTurns(beat: number): Promise<true> {

@@ -51,7 +51,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }))
 async function textOf(source: string, file: string): Promise<ModuleText> {
   if (file.endsWith('.cjs')) return { kind: 'script', file, body: source }
   // `using` is newer than Node 20. For that version a bundler removes it, and leaves the rest alone.
-  const isNew = /^\s*using /m.test(source)
+  const isNew = /(?:^|[{;(]|await)\s*using [a-z]/m.test(source)
   const text = isNew ? (await transform(source, { target: 'node20', format: 'esm' })).code : source
   return { kind: 'module', file, body: moduleBody(text, file) }
 }
