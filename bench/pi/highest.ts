@@ -8,6 +8,8 @@ import type { SyncHandle } from '../../src/sync/wait/objectwords.ts'
  * not use it.
  */
 
+const PAUSE_EVERY_MS = 250
+
 function* busy(ms: number): Generator<number, void, unknown> {
   for (const end = performance.now() + ms; performance.now() < end; ) if (needResched()) yield 0
 }
@@ -23,10 +25,13 @@ export function* holds(handle: SyncHandle, stop: Int32Array): Generator<number, 
   }
 }
 
-/** Computes with short pauses, so that the low task can run and lock. */
+/**
+ * Computes with short pauses, so that the low task can run and lock. All hogs pause every quarter of a second:
+ * without that, their pauses may never meet, and the low task never runs.
+ */
 export function* hogs(stop: Int32Array, ms: number): Generator<number, void, unknown> {
   while (Atomics.load(stop, 0) === 0) {
-    yield* busy(ms)
+    yield* busy(Math.min(ms, PAUSE_EVERY_MS - (performance.now() % PAUSE_EVERY_MS)))
     yield* sleep(3)
   }
 }
