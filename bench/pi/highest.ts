@@ -26,8 +26,8 @@ export function* holds(handle: SyncHandle, stop: Int32Array): Generator<number, 
 }
 
 /**
- * Computes with short pauses, so that the low task can run and lock. All hogs pause every quarter of a second:
- * without that, their pauses may never meet, and the low task never runs.
+ * Computes with short pauses, so that the low task can run and lock. All hogs pause every quarter of a
+ * second: without that, their pauses may never meet, and the low task never runs.
  */
 export function* hogs(stop: Int32Array, ms: number): Generator<number, void, unknown> {
   while (Atomics.load(stop, 0) === 0) {
