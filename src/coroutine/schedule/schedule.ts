@@ -1,6 +1,6 @@
 import { assert } from '../../arena/assert.ts'
 import { hostPlatform, type Platform } from '../../machine/core/platform.ts'
-import { type Blocking, checkTime, sleep, suspend } from '../core/blocking.ts'
+import { type Blocking, checkSignal, checkTime, sleep, suspend } from '../core/blocking.ts'
 import { Co, Outcome } from './co.ts'
 import { type Coroutine, coroutineOf, runsInOneGo, twin, type Twin } from '../core/coroutine.ts'
 import { CoroutineError } from '../core/errors.ts'
@@ -316,6 +316,7 @@ export class Schedule {
   #runOne(options: RunOptions, fn: AnyFunction, args: unknown[]): Promise<any> {
     const { signal, timeout = Infinity, onProgress } = options
     checkTime('timeout', timeout)
+    checkSignal(signal)
     signal?.throwIfAborted()
     const co = this.#make(options, fn, args, this.run)
     const outcome = (co.outcome = new Outcome())

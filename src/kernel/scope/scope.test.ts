@@ -19,7 +19,7 @@ describe.each(['threads', 'simulated'] as const)('on %s', machine => {
     await expect.poll(() => kernel.active).toBe(0)
   })
 
-  const log = (): Int32Array => new Int32Array(new SharedArrayBuffer(8))
+  const log = (): Int32Array => new Int32Array(new SharedArrayBuffer(16))
 
   test('leaving a scope waits for its tasks', async () => {
     const word = log()
