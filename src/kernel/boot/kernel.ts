@@ -542,7 +542,7 @@ export class Kernel {
     const task = new Task<unknown>(view, job, name ?? reference.name, options, origin)
     if (mailed !== null) this.mail.sent(task, mailed.cpu)
     this.collector.add(task)
-    if (waits) this.admission?.add(task)
+    if (waits) this.admission?.add(task, options)
     if (this.cpuSet.isElastic) this.cpuSet.demand()
     this.driver?.kick()
     return task

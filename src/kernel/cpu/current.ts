@@ -166,7 +166,7 @@ export function spawn(
     view.codec.free(context)
     throw error
   }
-  const child = new ChildTask<any>(view, job, name, options)
+  const child = new ChildTask<any>(view, job, name)
   const { timeout = Infinity } = options
   const watched = detached ? options.signal : undefined
   if (timeout !== Infinity || watched !== undefined) {
@@ -180,7 +180,7 @@ export function spawn(
     rare.children ??= new Set()
     rare.children.add(child)
     child.onTaken = () => rare.children?.delete(child)
-    child.watch()
+    if (options.signal !== undefined) child.watch(options.signal)
   }
   return child
 }

@@ -79,9 +79,7 @@ export class ChildTask<T = unknown> extends TaskHandle implements PromiseLike<T>
   }
 
   /** @internal The limits of the spawn, unlike those of a join, kill the child. */
-  watch(): void {
-    const { signal } = this.options
-    if (signal === undefined) return
+  watch(signal: AbortSignal): void {
     const { view } = this
     const handle = view.jobs.handleOf(view.i32, this.job)
     // The child may outlive its parent, and then this handle has no job any more.

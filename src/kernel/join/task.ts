@@ -14,10 +14,6 @@ import { TaskEndedError } from './errors.ts'
 import { type TaskEvent, TaskHandle } from './taskhandle.ts'
 import type { KernelView } from '../boot/view.ts'
 
-const WAITING = 0
-const RESOLVED = 1
-const REJECTED = 2
-
 /** What few tasks have: a program may have a hundred thousand handles. */
 interface Extra {
   /** The reason of a kill on this thread. */
@@ -40,10 +36,8 @@ interface Extra {
 export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
   /** @internal The place that spawned it. */
   readonly origin: { readonly stack?: string } | null
-  private state: typeof WAITING | typeof RESOLVED | typeof REJECTED = WAITING
-  private value: unknown = undefined
-  /** Created when the task is first joined. */
-  private outcome: Outcome | null = null
+  /** Its promise, from the first join on; before that, how it ended. Null: neither. */
+  private outcome: Outcome | Ended | null = null
   private extra: Extra | null = null
 
   /** @internal */
@@ -54,7 +48,7 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
     options: SpawnOptions,
     origin: { readonly stack?: string } | null,
   ) {
-    super(view, job, name, options)
+    super(view, job, name)
     this.origin = origin
     const { signal, timeout } = options
     if (signal !== undefined || timeout !== undefined) this.watch(signal, timeout)
@@ -79,7 +73,8 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
   /** A promise of the task's result. A signal or a timeout ends only this wait: the task goes on. */
   join(options?: WaitOptions): Promise<T> {
     if (options !== undefined) checkLimits(options)
-    const outcome = (this.outcome ??= this.makeOutcome())
+    const outcome = this.outcome instanceof Outcome ? this.outcome : new Outcome(this.outcome)
+    this.outcome = outcome
     outcome.joiners++
     const promise = outcome.promise as Promise<T>
     return options === undefined ? promise : limited(promise, this.name, options, () => outcome.joiners--)
@@ -178,7 +173,7 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
 
   /** @internal A joiner waits for the outcome, or has received it. */
   get isJoined(): boolean {
-    return this.outcome !== null && this.outcome.joiners > 0
+    return this.outcome instanceof Outcome && this.outcome.joiners > 0
   }
 
   /** @internal The reason of a kill on this thread: the same object, not a copy. */
@@ -198,11 +193,9 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
       )
       return
     }
-    this.state = threw ? REJECTED : RESOLVED
-    this.value = value
-    if (threw) this.outcome?.reject(value)
-    else this.outcome?.resolve(value)
-    const { extra } = this
+    const { outcome, extra } = this
+    if (outcome instanceof Outcome) outcome.settle({ threw, value })
+    else this.outcome = { threw, value }
     extra?.cleanup?.()
     // An open request still reads the image.
     const isAsked = extra !== null && (extra.requests !== null || extra.image !== null)
@@ -226,13 +219,6 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
     })
   }
 
-  private makeOutcome(): Outcome {
-    const outcome = new Outcome()
-    if (this.state === RESOLVED) outcome.resolve(this.value)
-    else if (this.state === REJECTED) outcome.reject(this.value)
-    return outcome
-  }
-
   /** The limits of the spawn: unlike those of a join, they kill. */
   private watch(signal: AbortSignal | undefined, timeout: number | undefined): void {
     const onAbort = (): void => void this.killAs(KILL_ABORTED, signal?.reason)
@@ -247,19 +233,32 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
   }
 }
 
+/** How a task ended. */
+interface Ended {
+  readonly threw: boolean
+  readonly value: unknown
+}
+
 /** A promise of a task's result. */
 class Outcome {
   readonly promise: Promise<unknown>
   /** Joins, without those that gave up at their limit. */
   joiners = 0
-  resolve!: (value: unknown) => void
-  reject!: (error: unknown) => void
+  private resolve!: (value: unknown) => void
+  private reject!: (error: unknown) => void
 
-  constructor() {
+  /** `ended`: how the task ended before its first join; null: it has not. */
+  constructor(ended: Ended | null) {
     this.promise = new Promise((resolve, reject) => {
       this.resolve = resolve
       this.reject = reject
     })
+    if (ended !== null) this.settle(ended)
+  }
+
+  settle({ threw, value }: Ended): void {
+    if (threw) this.reject(value)
+    else this.resolve(value)
   }
 }
 

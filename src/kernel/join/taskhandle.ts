@@ -27,14 +27,7 @@ import {
   OUTCOME_RETURNED,
   OUTCOME_SUSPENDED,
 } from '../spawn/job.ts'
-import {
-  checkAffinity,
-  checkNice,
-  priorityName,
-  priorityOf,
-  type SpawnOptions,
-  type TaskPriority,
-} from '../boot/options.ts'
+import { checkAffinity, checkNice, priorityName, priorityOf, type TaskPriority } from '../boot/options.ts'
 import { callListener, checkListener } from '../boot/kernelevents.ts'
 import type { KernelView } from '../boot/view.ts'
 
@@ -119,14 +112,11 @@ export abstract class TaskHandle {
   job: number
   /** @internal The last figures of the job, from when the handle released it. */
   last: JobFigures | null = null
-  /** @internal */
-  readonly options: SpawnOptions
   private listeners: Map<TaskEvent, Set<(value?: any) => void>> | null = null
 
   /** @internal */
-  constructor(view: KernelView, job: number, name: string, options: SpawnOptions) {
+  constructor(view: KernelView, job: number, name: string) {
     this.view = view
-    this.options = options
     this.job = job
     this.name = name
     this.id = view.i32[job + Job.number]

@@ -5,20 +5,22 @@ import { startByArrival } from '../../sched/core/arrivals.ts'
 import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import type { CpuSet } from '../boot/cpuset.ts'
 import { Job } from './job.ts'
-import { priorityOf } from '../boot/options.ts'
+import { priorityOf, type SpawnOptions } from '../boot/options.ts'
 import type { Task } from '../join/task.ts'
 import type { KernelView } from '../boot/view.ts'
 
 /** A task that waits to be started. */
 class Waiting {
   readonly task: Task<any>
+  readonly affinity: readonly number[] | undefined
   readonly rank: number
   readonly order: number
   /** It was started out of turn: its line passes over it. */
   isStarted = false
 
-  constructor(task: Task<any>, rank: number, order: number) {
+  constructor(task: Task<any>, affinity: readonly number[] | undefined, rank: number, order: number) {
     this.task = task
+    this.affinity = affinity
     this.rank = rank
     this.order = order
   }
@@ -88,12 +90,11 @@ export class Admission {
   }
 
   /** Starts a task that was created and not started, now or when there is room. */
-  add(task: Task<any>): void {
-    const { affinity, priority = 'normal' } = task.options
+  add(task: Task<any>, { affinity, priority = 'normal' }: SpawnOptions): void {
     const key = affinity === undefined ? '' : [...affinity].sort((a, b) => a - b).join()
     let line = this.lines.get(key)
     if (line === undefined) this.lines.set(key, (line = new Line(affinity)))
-    const waiting = new Waiting(task, priorityOf(priority), this.order++)
+    const waiting = new Waiting(task, affinity, priorityOf(priority), this.order++)
     line.add(waiting)
     // A task that is killed before its start ends at its start, so it must start.
     task.on('kill', () => this.startNow(waiting))
@@ -104,7 +105,7 @@ export class Admission {
   admit(): void {
     for (let best = this.next(); best !== undefined; best = this.next()) {
       best.isStarted = true
-      this.start(best.task, this.roomFor(best.task.options.affinity))
+      this.start(best.task, this.roomFor(best.affinity))
     }
   }
 
