@@ -5,7 +5,7 @@ import { importsOf, loadedBy, sourceFiles, src } from '../test/sourcelayers.ts'
 /**
  * The files of the build, and which modules of src each of them holds. Modules are named by their path in
  * src. A thread that runs a CPU loads some 200 modules, and each file costs it a search, a read and a link.
- * So the modules of a layer are one file, a chunk. Four rules:
+ * So the modules of a layer are one file, a chunk. Five rules:
  *
  *   [1] an entry has a file at the path of its source: programs, package.json and `new URL(…)` find it there
  *   [2] an entry that a module in a chunk imports is in its chunk too, so that there is one instance of it;
@@ -15,9 +15,11 @@ import { importsOf, loadedBy, sourceFiles, src } from '../test/sourcelayers.ts'
  *       could not name the two files by their content, if the worker loads the chunk that names the worker
  *   [4] a layer has up to three chunks. Modules that reach an npm package are in `packages.js`, others that
  *       reach a module of Node in `node.js`, and the rest, which browsers load too, in `chunk.js`
+ *   [5] the engine parses all of a file when a program imports it. So of the `lateLayers` the rest is two
+ *       chunks: `chunk.js` is what `import 'heddle'` loads, and `late.js` what only other imports need
  *
  * No two files load each other: a layer imports from lower layers alone, and no module of an earlier one of
- * its three chunks needs a later one.
+ * its chunks (`chunk.js`, `late.js`, `node.js`, `packages.js`) needs a later one.
  */
 export interface DistFiles {
   /** The modules with a file of their own path. */
@@ -47,6 +49,9 @@ const leaves: readonly string[] = [
 /** Rooms with a chunk of their own: compiled programs load the runtime without the compiler. */
 const separateRooms: readonly string[] = ['compiler/runtime']
 
+/** [5] Of these layers `import 'heddle'` leaves much out: the code of CPUs, and readers of traces. */
+const lateLayers: readonly string[] = ['kernel', 'trace']
+
 interface Manifest {
   readonly bin: Readonly<Record<string, string>>
   readonly imports: Readonly<Record<string, Readonly<Record<string, string>>>>
@@ -65,6 +70,7 @@ export function distFiles(root: string, effectNames: readonly string[]): DistFil
   const loads = new Map([...texts].map(([module, text]) => [module, loadedBy(module, text)]))
   const levels = levelsOf(texts, loads)
   const importers = importersOf(loads, named.private)
+  const atImport = loadedAtImport(loads)
   const roomOf = (module: string): string =>
     separateRooms.find(room => module === `${room}.ts` || module.startsWith(`${room}/`)) ??
     module.split('/')[0]!
@@ -87,7 +93,9 @@ export function distFiles(root: string, effectNames: readonly string[]): DistFil
       if (!entries.has(module) || !importers.has(module)) return null
       return /^export (?!type)/m.test(texts.get(module)!) ? `${name}-shared` : name
     }
-    return `${roomOf(module)}/${['chunk', 'node', 'packages'][levels.get(module)!]}`
+    const level = levels.get(module)!
+    const isLate = level === 0 && lateLayers.includes(roomOf(module)) && !atImport.has(module)
+    return `${roomOf(module)}/${isLate ? 'late' : ['chunk', 'node', 'packages'][level]}`
   }
   const filesOf = (module: string): readonly string[] => {
     const files = new Set([chunkOf(module), entries.has(module) ? withoutExtension(module) : null])
@@ -103,6 +111,14 @@ export function distFiles(root: string, effectNames: readonly string[]): DistFil
     exported: named.exported,
     chunkOf,
   }
+}
+
+/** The modules that a program loads with `import 'heddle'`. */
+function loadedAtImport(loads: ReadonlyMap<string, readonly string[]>): ReadonlySet<string> {
+  const loaded = new Set(['index.ts'])
+  // The loop also visits what it adds.
+  for (const module of loaded) for (const target of loads.get(module)!) loaded.add(target)
+  return loaded
 }
 
 /** The modules that load a module. Those under `imports` of package.json are loaded by that name. */

@@ -37,10 +37,22 @@ test('a chunk for browsers imports neither a module of Node nor a package, and n
     )
     const file = fileOf(module)
     return outside
-      .filter(({ from }) => file.endsWith('/chunk') || (file.endsWith('/node') && !from.startsWith('node:')))
+      .filter(
+        ({ from }) => /\/(?:chunk|late)$/.test(file) || (file.endsWith('/node') && !from.startsWith('node:')),
+      )
       .map(({ from }) => `${file} imports ${from}`)
   })
   expect(wrong).toEqual([])
+})
+
+test("import 'heddle' loads no code of CPUs, and no reader of traces", () => {
+  const loads = loadsOfFiles()
+  const loaded = new Set(['index.ts'])
+  for (const file of loaded) for (const target of loads.get(file) ?? []) loaded.add(target)
+  const late = [...loaded].filter(file => file.endsWith('/late'))
+  expect(late).toEqual([])
+  expect(fileOf('kernel/cpu/kernelcpu.ts')).toBe('kernel/late')
+  expect(fileOf('trace/timeline.ts')).toBe('trace/late')
 })
 
 test('a CPU loads its program from a few files, without the compiler', () => {

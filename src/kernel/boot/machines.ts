@@ -2,7 +2,6 @@ import type { Arena } from '../../arena/memory/arena.ts'
 import type { Machine } from '../../machine/core/machine.ts'
 import { requireSharedMemory, requireWaitAsync } from '../../machine/web/isolation.ts'
 import { SimulatedMachine } from '../../machine/simulated/simulatedmachine.ts'
-import kernelCpu from '../cpu/cpu.ts'
 import type { CpuBoot, KernelPlan } from './layout.ts'
 import { loader, makeNodeMachine } from './node-host.ts'
 import type { KernelOptions } from './options.ts'
@@ -43,6 +42,7 @@ export async function makeMachine(
   data: CpuBoot,
 ): Promise<KernelMachine> {
   if (options.machine === 'simulated') {
+    const { default: kernelCpu } = await import('../cpu/cpu.ts')
     return new SimulatedMachine({
       arena,
       region: plan.machine,
