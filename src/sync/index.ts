@@ -22,10 +22,11 @@ export {
   futex,
   type FutexMoveOptions,
   type FutexRequeueOptions,
+  type FutexWakeOpOptions,
   type FutexWakeOptions,
 } from './futex/futex.ts'
 export type { FutexLockView } from './futex/futexpi.ts'
-export type { FutexWaitEntry, FutexWaitOptions } from './futex/futexwait.ts'
+export type { FutexLockOptions, FutexWaitEntry, FutexWaitOptions } from './futex/futexwait.ts'
 export type { FutexView } from './futex/futexword.ts'
 export { FutexError } from '../futex/core/errno.ts'
 export { Mutex, type MutexOptions } from './mutex/mutex.ts'

@@ -343,7 +343,7 @@ export class Futexes {
     const { wake: wakes = 1, wakeSecond = 1, shared = false } = options
     const encoded = encodeOp(change.op, change.oparg, change.cmp, change.cmparg)
     return counted(
-      wakeOp(this.context, first, second, shared, clampCount(wakes), clampCount(wakeSecond), encoded),
+      wakeOp(this.context, first, second, shared, clampCount(wakes), clampCount(wakeSecond), encoded, true),
     )
   }
 

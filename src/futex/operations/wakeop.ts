@@ -34,6 +34,8 @@ function signExtend12(value: number): number {
  * FUTEX_WAKE_OP: changes the second word atomically, wakes waiters of the first word, and of the second if
  * its old value compares true. Returns how many were woken at both, or an error, negated.
  *
+ * `exact`: a limit of 0 wakes none; the system call wakes one.
+ *
  * Linux holds both queue locks for the whole call; here each walk holds its own. A waiter at the second word
  * reads the word under that word's lock: before the change it is queued when the second walk comes, after the
  * change it does not sleep. So no wakeup is lost, and no two locks are held.
@@ -46,14 +48,17 @@ export function wakeOp(
   limit: number,
   secondLimit: number,
   encoded: number,
+  exact: boolean = false,
 ): number {
   const { i32 } = context
   if (!first.isMapped(i32, shared) || !second.isMapped(i32, shared)) return -EFAULT
   const outcome = changeAndCompare(second, encoded)
   if (outcome < 0) return outcome
   let woken = 0
-  if (hasWaiters(i32, first, shared)) woken = wakeQueued(context, first, shared, limit, MATCH_ANY)
-  if (woken >= 0 && outcome === 1 && hasWaiters(i32, second, shared)) {
+  if ((limit !== 0 || !exact) && hasWaiters(i32, first, shared))
+    woken = wakeQueued(context, first, shared, limit, MATCH_ANY)
+  const wakesSecond = outcome === 1 && (secondLimit !== 0 || !exact)
+  if (woken >= 0 && wakesSecond && hasWaiters(i32, second, shared)) {
     const more = wakeQueued(context, second, shared, secondLimit, MATCH_ANY)
     woken = more < 0 ? more : woken + more
   }

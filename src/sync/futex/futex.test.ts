@@ -333,6 +333,69 @@ describe('futexes on shared memory, without setup:', () => {
     futex.unlockPi(view, 15)
   })
 
+  test('words beyond 2 GiB of a buffer are waited for, up to number 2^31', async () => {
+    const buffer = new SharedArrayBuffer(2 ** 31 + 64)
+    const [view, whole] = [new Int32Array(buffer, 2 ** 31), new Int32Array(buffer)]
+    expect(futex.waitSync(view, 3, 1)).toBe('not-equal')
+    const waiting = futex.waitAsync(view, 3, 0)
+    expect(futex.wake(whole, 3)).toBe(0)
+    expect(futex.wake(whole, 2 ** 29 + 3)).toBe(1)
+    expect(await waiting).toBe('ok')
+    // A futex has no number for these: a wake would find no waiter.
+    const bytes = new Uint8Array(buffer)
+    expect(code(() => futex.waitSync(bytes, 2 ** 31, 0, { timeout: 1 }))).toBe('EFAULT')
+    expect(code(() => futex.wake(bytes, 2 ** 31))).toBe('EFAULT')
+    expect(futex.wake(bytes, 2 ** 31 - 1)).toBe(0)
+  })
+
+  test('wakeOp wakes none where its limit is 0', async () => {
+    const view = words()
+    const waiting = [futex.waitAsync(view, 0, 0), futex.waitAsync(view, 1, 0)]
+    const change = { op: OP_ADD, oparg: 0, cmp: CMP_EQ, cmparg: 0 }
+    expect(futex.wakeOp(view, 0, view, 1, change, { wake: 0, wakeSecond: 0 })).toBe(0)
+    expect(futex.wakeOp(view, 0, view, 1, change, { wake: 0 })).toBe(1)
+    expect(await waiting[1]).toBe('ok')
+    expect(futex.wakeOp(view, 0, view, 1, change, { wake: Infinity, wakeSecond: 0 })).toBe(1)
+    expect(await waiting[0]).toBe('ok')
+  })
+
+  test('a value that is no owner unlocks nothing', () => {
+    const view = words()
+    futex.lockPiSync(view, 0)
+    for (const wrong of [null, {}, view[0]]) {
+      expect(code(() => futex.unlockPi(view, 0, wrong as never))).toBe('EINVAL')
+      expect(() => futex.tryLockPi(view, 0)).toThrow(/EDEADLK/)
+    }
+    futex.unlockPi(view, 0)
+    expect(view[0]).toBe(0)
+  })
+
+  test('an option that does not exist is refused by every call', () => {
+    const view = words()
+    const wrong = { bitsett: 1 } as never
+    const change = { op: OP_ADD, oparg: 1, cmp: CMP_EQ, cmparg: 0 }
+    expect(() => futex.wake(view, 0, 1, wrong)).toThrow('bitset')
+    expect(() => futex.requeue(view, 0, view, 1, wrong)).toThrow('wake, move, flags')
+    expect(() => futex.cmpRequeue(view, 0, view, 1, 0, wrong)).toThrow('wake, move, flags')
+    expect(() =>
+      futex.requeuev(
+        [
+          { view, index: 0, value: 0 },
+          { view, index: 1 },
+        ],
+        wrong,
+      ),
+    ).toThrow('wake')
+    expect(() => futex.wakeOp(view, 0, view, 1, change, wrong)).toThrow('wakeSecond')
+    expect(() => futex.cmpRequeuePi(view, 0, view, 1, 0, wrong)).toThrow('move')
+    // A lock has no bitset and no flags.
+    for (const option of [{ bitset: 1 }, { flags: FUTEX2_SIZE_U32 | FUTEX2_PRIVATE }] as never[]) {
+      expect(() => futex.lockPiSync(view, 0, option)).toThrow('timeout, until, signal')
+      expect(() => futex.waitRequeuePiSync(view, 0, 0, view, 1, option)).toThrow('timeout, until, signal')
+    }
+    expect([...view]).toEqual([0, 0, 0, 0])
+  })
+
   test('an option that does not exist is refused by every wait', () => {
     const view = words()
     const mistaken = { timout: 1 } as never
@@ -378,6 +441,10 @@ describe('futexes on shared memory, without setup:', () => {
     expect(code(() => futex.waitSync(view, 0, 0, { signal: {} as never }))).toBe('EINVAL')
     expect(code(() => futex.lockPiSync(view, 0, { signal: 1 as never }))).toBe('EINVAL')
     expect(() => futex.waitSync(view, 0, 0, { until: new Date(Number.NaN) })).toThrow('until: Invalid Date')
+    expect(() => futex.waitSync(view, 0, 0, { until: '5' as never })).toThrow('until: 5 is not a time')
+    expect(code(() => futex.wakeOp(view, 0, view, 1, undefined as never))).toBe('EINVAL')
+    expect(code(() => futex.idOf(new ArrayBuffer(4) as never))).toBe('EFAULT')
+    expect(code(() => futex.idOf(undefined as never))).toBe('EFAULT')
     expect(code(() => futex.lockPiSync(new Int16Array(new SharedArrayBuffer(4)) as never, 0))).toBe('EINVAL')
     expect(code(() => futex.unlockPi(view, 0))).toBe('EPERM')
     expect(code(() => futex.waitSync(new Uint8Array(new SharedArrayBuffer(4)), 0, 256))).toBe('EINVAL')
@@ -393,6 +460,8 @@ describe('futexes on shared memory, without setup:', () => {
     const entry = { view, index: 0, value: 0 }
     expect(code(() => futex.requeuev([entry] as never))).toBe('EINVAL')
     expect(code(() => futex.requeuev([entry, { ...entry, flags: FUTEX2_SIZE_U32 }]))).toBe('EINVAL')
+    const byte = { view: new Uint8Array(new SharedArrayBuffer(4)), index: 0 }
+    expect(() => futex.requeuev([entry, byte])).toThrow('view: words of 32 and 8 bits')
   })
 })
 

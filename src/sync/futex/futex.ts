@@ -1,4 +1,5 @@
 import { blocking } from '../../coroutine/core/blocking.ts'
+import { type Known, refuseUnknown } from '../../coroutine/core/knownoptions.ts'
 import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import { EAGAIN, EFAULT, EINVAL, FutexError } from '../../futex/core/errno.ts'
 import type { WaitResult } from '../../futex/core/futexes.ts'
@@ -19,6 +20,7 @@ import {
   waitForLockOf,
 } from './futexpi.ts'
 import {
+  type FutexLockOptions,
   type FutexWaitEntry,
   type FutexWaitOptions,
   said,
@@ -28,9 +30,10 @@ import {
 } from './futexwait.ts'
 import {
   bitsetIn,
+  bitsOf,
   type FutexView,
+  idOfBuffer,
   joinBuffer,
-  knownOf,
   lockWordOf,
   sharedIn,
   valueIn,
@@ -66,6 +69,26 @@ export interface FutexWakeOptions {
   readonly bitset?: number | undefined
   /** The flags of futex2: FUTEX2_PRIVATE, and the size, if it is given, must be that of the view. */
   readonly flags?: number | undefined
+}
+
+export interface FutexWakeOpOptions {
+  /** How many to wake at the first word; the default is 1. */
+  readonly wake?: number | undefined
+  /** How many to wake at the second word, if the comparison holds; the default is 1. */
+  readonly wakeSecond?: number | undefined
+  /** The flags of futex2, for both words. */
+  readonly flags?: number | undefined
+}
+
+const wakeOptions: Known<FutexWakeOptions> = { bitset: true, flags: true }
+const requeueOptions: Known<FutexRequeueOptions> = { wake: true, move: true, flags: true }
+const moveOptions: Known<FutexMoveOptions> = { move: true }
+const wakeOpOptions: Known<FutexWakeOpOptions> = { wake: true, wakeSecond: true, flags: true }
+
+const NO_OPTIONS = {}
+
+function checkOptions(what: string, options: object, known: Readonly<Record<string, true>>): void {
+  if (options !== NO_OPTIONS) refuseUnknown(`the options of ${what}`, options, known)
 }
 
 function checkEntries(
@@ -195,7 +218,8 @@ export const futex = {
   },
 
   /** Wakes up to `limit` waiters; returns how many. */
-  wake(view: FutexView, index: number, limit = 1, options: FutexWakeOptions = {}): number {
+  wake(view: FutexView, index: number, limit = 1, options: FutexWakeOptions = NO_OPTIONS): number {
+    checkOptions('futex.wake', options, wakeOptions)
     const futexes = currentFutexes()
     const shared = sharedIn(view, 'futex.wake', options.flags)
     const bitset = bitsetIn('futex.wake', options.bitset ?? MATCH_ANY)
@@ -210,7 +234,7 @@ export const futex = {
     index: number,
     view2: FutexView,
     index2: number,
-    options: FutexRequeueOptions = {},
+    options: FutexRequeueOptions = NO_OPTIONS,
   ): number {
     return moveWaiters('futex.requeue', view, index, view2, index2, options, undefined) as number
   },
@@ -222,7 +246,7 @@ export const futex = {
     view2: FutexView,
     index2: number,
     expected: number | bigint,
-    options: FutexRequeueOptions = {},
+    options: FutexRequeueOptions = NO_OPTIONS,
   ): number | 'not-equal' {
     return moveWaiters('futex.cmpRequeue', view, index, view2, index2, options, expected)
   },
@@ -233,9 +257,10 @@ export const futex = {
    */
   requeuev(
     entries: readonly [FutexWaitEntry, Omit<FutexWaitEntry, 'value'>],
-    options: FutexRequeueOptions = {},
+    options: FutexRequeueOptions = NO_OPTIONS,
   ): number | 'not-equal' {
     const what = 'futex.requeuev'
+    checkOptions(what, options, requeueOptions)
     checkEntries(what, entries as never, options, 2)
     const [from, to] = entries
     const { wake: wakes, move } = options
@@ -243,6 +268,11 @@ export const futex = {
     if (from.flags !== to.flags) {
       const flags = `${String(from.flags)} and ${String(to.flags)}`
       throw new FutexError(EINVAL, what, `flags: ${flags}; both words have the same`)
+    }
+    const [bits, bits2] = [bitsOf(from.view), bitsOf(to.view)]
+    if (bits !== bits2 && bits * bits2 !== 0) {
+      const sizes = `words of ${bits} and ${bits2} bits`
+      throw new FutexError(EINVAL, what, `view: ${sizes}; both words have the same size`)
     }
     const both = { wake: wakes, move, flags: from.flags }
     return moveWaiters(what, from.view, from.index, to.view, to.index, both, from.value)
@@ -257,17 +287,17 @@ export const futex = {
     view2: FutexLockView,
     index2: number,
     change: { readonly op: number; readonly oparg: number; readonly cmp: number; readonly cmparg: number },
-    {
-      wake: wakes = 1,
-      wakeSecond = 1,
-      flags,
-    }: { readonly wake?: number; readonly wakeSecond?: number; readonly flags?: number } = {},
+    options: FutexWakeOpOptions = NO_OPTIONS,
   ): number {
     const futexes = currentFutexes()
     const what = 'futex.wakeOp'
+    checkOptions(what, options, wakeOpOptions)
+    const { wake: wakes = 1, wakeSecond = 1, flags } = options
     const shared = sharedIn(view, what, flags)
     const first = lockWordOf(futexes, what, view, index)
     const second = lockWordOf(futexes, what, view2, index2)
+    if (typeof change !== 'object' || change === null)
+      throw new FutexError(EINVAL, what, `change: ${String(change)}; give { op, oparg, cmp, cmparg }`)
     const { op, oparg, cmp, cmparg } = change
     field(op, 'op', 0, 0xf)
     field(oparg, 'oparg', ...ARGUMENT)
@@ -275,20 +305,20 @@ export const futex = {
     field(cmparg, 'cmparg', ...ARGUMENT)
     const encoded = encodeOp(op, oparg, cmp, cmparg)
     const [most, mostSecond] = [count(wakes, what, 'wake'), count(wakeSecond, what, 'wakeSecond')]
-    return counted(wakeOp(futexes.context, first, second, shared, most, mostSecond, encoded), what)
+    return counted(wakeOp(futexes.context, first, second, shared, most, mostSecond, encoded, true), what)
   },
 
   /** Locks the word. While it waits, it lends its priority to the holder. False: the time is over. */
   lockPi: blocking(
     'futex.lockPi',
-    function* (view: FutexLockView, index: number, options: FutexWaitOptions = {}) {
+    function* (view: FutexLockView, index: number, options: FutexLockOptions = {}) {
       const begin = lockOf(view, index, options)
       const result = yield* lockInTask('futex.lockPi', begin, options.signal)
       return locked(result, 'futex.lockPi', options.signal)
     },
-  ) as (view: FutexLockView, index: number, options?: FutexWaitOptions) => Blocks<boolean>,
+  ) as (view: FutexLockView, index: number, options?: FutexLockOptions) => Blocks<boolean>,
 
-  lockPiSync(view: FutexLockView, index: number, options: FutexWaitOptions = {}): boolean {
+  lockPiSync(view: FutexLockView, index: number, options: FutexLockOptions = {}): boolean {
     return locked(lockOnThread('futex.lockPi', lockOf(view, index, options)), 'futex.lockPi')
   },
 
@@ -298,7 +328,7 @@ export const futex = {
   async lockPiAsync(
     view: FutexLockView,
     index: number,
-    options: FutexWaitOptions = {},
+    options: FutexLockOptions = {},
   ): Promise<LockOwner | null> {
     const { result, owner } = await lockAsPromise(lockOf(view, index, options), options.signal)
     return locked(result, 'futex.lockPi', options.signal) ? owner : null
@@ -330,7 +360,7 @@ export const futex = {
       value: number,
       lockView: FutexLockView,
       lockIndex: number,
-      options: FutexWaitOptions = {},
+      options: FutexLockOptions = {},
     ) {
       const begin = waitForLockOf(view, index, value, lockView, lockIndex, options)
       const result = yield* lockInTask('futex.waitRequeuePi', begin, options.signal)
@@ -342,7 +372,7 @@ export const futex = {
     value: number,
     lockView: FutexLockView,
     lockIndex: number,
-    options?: FutexWaitOptions,
+    options?: FutexLockOptions,
   ) => Blocks<WaitResult>,
 
   waitRequeuePiSync(
@@ -351,7 +381,7 @@ export const futex = {
     value: number,
     lockView: FutexLockView,
     lockIndex: number,
-    options: FutexWaitOptions = {},
+    options: FutexLockOptions = {},
   ): WaitResult {
     const begin = waitForLockOf(view, index, value, lockView, lockIndex, options)
     return said(lockOnThread('futex.waitRequeuePi', begin), 'futex.waitRequeuePi')
@@ -364,7 +394,7 @@ export const futex = {
     value: number,
     lockView: FutexLockView,
     lockIndex: number,
-    options: FutexWaitOptions = {},
+    options: FutexLockOptions = {},
   ): Promise<LockOwner | 'not-equal' | 'timed-out'> {
     const begin = waitForLockOf(view, index, value, lockView, lockIndex, options)
     const { result, owner } = await lockAsPromise(begin, options.signal)
@@ -383,16 +413,18 @@ export const futex = {
     lockView: FutexLockView,
     lockIndex: number,
     expected: number,
-    { move = Infinity }: FutexMoveOptions = {},
+    options: FutexMoveOptions = NO_OPTIONS,
   ): number | 'not-equal' {
     const what = 'futex.cmpRequeuePi'
+    checkOptions(what, options, moveOptions)
+    const { move = Infinity } = options
     const result = moveToLockOf(view, index, lockView, lockIndex, expected, count(move, what, 'move'))
     return countedOrNot(result, what)
   },
 
   /** The id of the buffer outside of a kernel: send it with the buffer, and call `join` in the receiver. */
   idOf(buffer: SharedArrayBuffer): number {
-    return knownOf(currentFutexes(), buffer).id
+    return idOfBuffer(buffer)
   },
 
   /** Gives the buffer this id on this thread, before its first use here. A kernel needs no such call. */
@@ -407,9 +439,11 @@ function moveWaiters(
   index: number,
   view2: FutexView,
   index2: number,
-  { wake: wakes = 1, move = Infinity, flags }: FutexRequeueOptions,
+  options: FutexRequeueOptions,
   expected: number | bigint | undefined,
 ): number | 'not-equal' {
+  checkOptions(what, options, requeueOptions)
+  const { wake: wakes = 1, move = Infinity, flags } = options
   const futexes = currentFutexes()
   const shared = sharedIn(view, what, flags)
   if (flags !== undefined) sharedIn(view2, what, flags)

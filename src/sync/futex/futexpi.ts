@@ -5,12 +5,12 @@ import { finishCall, type Prepared, type PreparedWait } from '../../futex/operat
 import { EAGAIN, EINTR, EINVAL, ETIMEDOUT, FutexError } from '../../futex/core/errno.ts'
 import { parkFor } from '../../futex/core/futexes.ts'
 import { resumable } from '../../coroutine/core/generators.ts'
-import type { LockOwner } from '../../futex/core/owner.ts'
+import { LockOwner } from '../../futex/core/owner.ts'
 import { lockPi, unlockPi } from '../../futex/pi/pi.ts'
 import { requeuePi, waitRequeuePi } from '../../futex/pi/pirequeue.ts'
 import { finishWait, promiseWaiter, taskWaiter, threadWaiter } from '../../futex/core/sleep.ts'
 import type { WaiterOptions } from '../../futex/operations/waitwake.ts'
-import { checkSignal, deadlineIn, type FutexWaitOptions } from './futexwait.ts'
+import { checkSignal, deadlineIn, type FutexLockOptions, lockOptions } from './futexwait.ts'
 import { lockWordOf, valueIn } from './futexword.ts'
 import { refuseBlocking, refuseInTask } from '../wait/caller.ts'
 
@@ -23,14 +23,15 @@ export type BeginLock = (futexes: Futexes, waiterOptions: WaiterOptions) => Prep
 export function lockOf(
   view: FutexLockView,
   index: number,
-  options: FutexWaitOptions,
+  options: FutexLockOptions,
   tries = false,
 ): BeginLock {
   return (futexes, waiterOptions) => {
     checkSignal('futex.lockPi', options.signal)
     const word = lockWordOf(futexes, 'futex.lockPi', view, index)
     const { context } = futexes
-    return lockPi(context, waiterOptions, word, true, deadlineIn(context, 'futex.lockPi', options), tries)
+    const deadline = deadlineIn(context, 'futex.lockPi', options, lockOptions)
+    return lockPi(context, waiterOptions, word, true, deadline, tries)
   }
 }
 
@@ -41,7 +42,7 @@ export function waitForLockOf(
   value: number,
   lockView: FutexLockView,
   lockIndex: number,
-  options: FutexWaitOptions,
+  options: FutexLockOptions,
 ): BeginLock {
   const what = 'futex.waitRequeuePi'
   return (futexes, waiterOptions) => {
@@ -49,7 +50,7 @@ export function waitForLockOf(
     const lock = lockWordOf(futexes, what, lockView, lockIndex)
     const word = lockWordOf(futexes, what, view, index)
     const { context } = futexes
-    const deadline = deadlineIn(context, what, options)
+    const deadline = deadlineIn(context, what, options, lockOptions)
     return waitRequeuePi(context, waiterOptions, word, lock, true, valueIn(view, what, value), deadline)
   }
 }
@@ -124,6 +125,14 @@ export function unlock(view: FutexLockView, index: number, owner: LockOwner | un
   const futexes = currentFutexes()
   const what = 'futex.unlockPi'
   const word = lockWordOf(futexes, what, view, index)
+  if (owner !== undefined && !(owner instanceof LockOwner)) {
+    const got = owner === null ? 'null, as of a wait that timed out,' : typeof owner
+    throw new FutexError(
+      EINVAL,
+      what,
+      `owner: ${got} is not an owner; give what lockPiAsync or waitRequeuePiAsync returned, or nothing`,
+    )
+  }
   const result = unlockPi(futexes.context, owner ?? ownerHere(futexes), word, true)
   if (result < 0) throw new FutexError(-result, what)
   if (owner !== undefined) futexes.closeOwner(owner)

@@ -19,13 +19,17 @@ import {
 import { bitsetIn, type FutexView, sharedIn, valueIn, wordOf } from './futexword.ts'
 import { refuseBlocking, refuseInTask } from '../wait/caller.ts'
 
-export interface FutexWaitOptions {
+/** The options of a wait for a lock. */
+export interface FutexLockOptions {
   /** Milliseconds. */
   readonly timeout?: number | undefined
   /** A moment of the wall clock. When that clock is set, the wait follows it. */
   readonly until?: Date | number | undefined
   /** Ends the wait by throwing the signal's reason. A thread that blocks checks it only before it blocks. */
   readonly signal?: AbortSignal | undefined
+}
+
+export interface FutexWaitOptions extends FutexLockOptions {
   /** A wake wakes it if the two bitsets have a bit in common. */
   readonly bitset?: number | undefined
   /** The flags of futex2: FUTEX2_PRIVATE, and the size, if it is given, must be that of the view. */
@@ -41,22 +45,24 @@ export interface FutexWaitEntry {
   readonly flags?: number | undefined
 }
 
-const waitOptions: Known<FutexWaitOptions> = {
-  timeout: true,
-  until: true,
-  signal: true,
-  bitset: true,
-  flags: true,
-}
+export const lockOptions: Known<FutexLockOptions> = { timeout: true, until: true, signal: true }
+
+const waitOptions: Known<FutexWaitOptions> = { ...lockOptions, bitset: true, flags: true }
 
 /** The deadline of a wait by this domain's clock, or Infinity. */
-export function deadlineIn({ now }: FutexContext, what: string, options: FutexWaitOptions): number {
-  refuseUnknown(`the options of ${what}`, options, waitOptions)
+export function deadlineIn(
+  { now }: FutexContext,
+  what: string,
+  options: FutexLockOptions,
+  known: Known<FutexLockOptions> = waitOptions,
+): number {
+  refuseUnknown(`the options of ${what}`, options, known)
   const { timeout, until } = options
   if (timeout !== undefined && until !== undefined)
     throw new FutexError(EINVAL, what, `timeout: ${String(timeout)} beside until; give one of them`)
-  const limit = until === undefined ? timeoutLimit(timeout ?? Infinity) : wallLimit(Number(until))
-  if (typeof limit !== 'number' || Number.isNaN(limit) || (timeout ?? Number(until ?? 0)) < 0) {
+  const moment = typeof until === 'number' || until instanceof Date ? Number(until) : Number.NaN
+  const limit = until === undefined ? timeoutLimit(timeout ?? Infinity) : wallLimit(moment)
+  if (typeof limit !== 'number' || Number.isNaN(limit) || (timeout ?? moment) < 0) {
     const text = until === undefined ? `timeout: ${String(timeout)}` : `until: ${String(until)}`
     throw new FutexError(EINVAL, what, `${text} is not a time`)
   }

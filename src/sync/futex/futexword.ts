@@ -20,6 +20,8 @@ import { here } from '../../kernel/cpu/here.ts'
  */
 const FIRST_KEY = 0x4000_0000
 const PRIVATE_KEY = 4
+/** The number of a word is an int32 in its futex. */
+const MAX_INDEX = 0x7fff_ffff
 
 /**
  * A view of shared memory: words of 8, 16, 32 or 64 bits, as in futex2. Inheritance and wakeOp need words of
@@ -79,8 +81,15 @@ function knownIn(futexes: Futexes): WeakMap<SharedArrayBuffer, Known> {
   return known
 }
 
+/** The id of the buffer, for `futex.idOf`. */
+export function idOfBuffer(buffer: SharedArrayBuffer): number {
+  if (!(buffer instanceof SharedArrayBuffer))
+    throw new FutexError(EFAULT, 'futex.idOf', 'buffer: not a SharedArrayBuffer')
+  return knownOf(currentFutexes(), buffer).id
+}
+
 /** The id of the buffer on this thread; the first call creates it. */
-export function knownOf(futexes: Futexes, buffer: SharedArrayBuffer): Known {
+function knownOf(futexes: Futexes, buffer: SharedArrayBuffer): Known {
   const known = knownIn(futexes)
   let found = known.get(buffer)
   if (found === undefined) {
@@ -89,6 +98,11 @@ export function knownOf(futexes: Futexes, buffer: SharedArrayBuffer): Known {
     known.set(buffer, (found = { id, mapped: [] }))
   }
   return found
+}
+
+/** The size of a view's words; 0: it is no typed array. */
+export function bitsOf(view: FutexView): number {
+  return ArrayBuffer.isView(view) && !(view instanceof DataView) ? 8 * view.BYTES_PER_ELEMENT : 0
 }
 
 /** 0 to 3: words of 8, 16, 32 and 64 bits. */
@@ -131,7 +145,15 @@ export function wordOf(futexes: Futexes, what: string, view: FutexView, index: n
     const words: FutexView = wordsOver(arrays[size] as Int32ArrayConstructor, buffer)
     known.mapped[size] = mapped = new SharedMemory(words, FIRST_KEY + 8 * known.id + size)
   }
-  return mapped.word(futexes.context, (view.byteOffset >> size) + index)
+  const at = view.byteOffset / view.BYTES_PER_ELEMENT + index
+  if (at > MAX_INDEX) {
+    throw new FutexError(
+      EFAULT,
+      what,
+      `index: the word is number ${at} of its buffer, and only the first ${MAX_INDEX + 1} of each size can be waited for`,
+    )
+  }
+  return mapped.word(futexes.context, at)
 }
 
 /** The word that a call names, which must have 32 bits: else EINVAL. */
