@@ -54,7 +54,7 @@ test('when no CPU is left every task fails with the reason, and so does the next
   const { kernel, work, errors, breakIt } = await boot(1)
   await using _kernel = kernel
   breakIt()
-  const exiting = failureOf(kernel.spawn(work.exits, [7]))
+  const exiting = failureOf(kernel.spawn(work.exits, [7], { priority: 'high' }))
   const waiting = failureOf(kernel.spawn(work.echo, [1]))
   await exiting
   expect(await waiting).toBeInstanceOf(CrashLoopError)
@@ -66,7 +66,8 @@ test('close with a deadline ends while the CPUs die on every start, and each tas
   const { kernel, work, breakIt } = await boot(1)
   const resting = failureOf(kernel.spawn(work.rests, []))
   breakIt()
-  void failureOf(kernel.spawn(work.exits, [7]))
+  // Ordinary tasks have no order: the one that ends the CPU must come before the one that is never started.
+  void failureOf(kernel.spawn(work.exits, [7], { priority: 'high' }))
   const queued = failureOf(kernel.spawn(work.echo, [1]))
   await kernel.close({ deadline: 1 })
   expect((await resting).name).toMatch(/CpuLostError|TaskKilledError/)
