@@ -1,7 +1,7 @@
 import { assert } from '../../src/arena/assert.ts'
 import type { Setup } from '../../src/checker/check.ts'
 import type { Prepared, PreparedWait } from '../../src/futex/operations/call.ts'
-import { EAGAIN, EOWNERDEAD, ESRCH, ETIMEDOUT } from '../../src/futex/core/errno.ts'
+import { EAGAIN, EINTR, EOWNERDEAD, ESRCH, ETIMEDOUT } from '../../src/futex/core/errno.ts'
 import { exitOwner } from '../../src/futex/recovery/exit.ts'
 import { type CheckedLocks, type CheckedOwner, checkedLocks, PRIORITIES, wordAt } from './locksetup.ts'
 import { type MutexKind, PI, ROBUST } from '../../src/futex/robust/mutex.ts'
@@ -9,8 +9,8 @@ import { findOwner, FUTEX_WAITERS, holderOf, type LockOwner } from '../../src/fu
 import { lockPi, unlockPi } from '../../src/futex/pi/pi.ts'
 import { Owner } from '../../src/futex/core/records.ts'
 import { recoverFutexes } from '../../src/futex/recovery/recover.ts'
-import { threadWaiter } from '../../src/futex/core/sleep.ts'
-import type { WaiterOptions } from '../../src/futex/operations/waitwake.ts'
+import { finishWait, threadWaiter } from '../../src/futex/core/sleep.ts'
+import { freeWaiters, type WaiterOptions } from '../../src/futex/operations/waitwake.ts'
 
 /** The holder of each lock. Not shared memory: the checker runs one thread at a time. */
 class Inside {
@@ -70,6 +70,48 @@ export function asleep(
       if (result >= WAIT_BELOW) return steps.finish(owner, result)
       const prepared = steps.prepareWait(caller, result, deadline)
       slept = typeof prepared === 'number' ? prepared : fx.blockFor(prepared)
+    }
+  }
+}
+
+/** How a waiter of a lock that does not inherit leaves when an error is thrown into it. */
+export type Leave = (thread: CheckedOwner, lock: number) => void
+
+export const ourLeave: Leave = ({ owner, mutexes }, lock) =>
+  (mutexes[lock] as unknown as { giveUp(owner: LockOwner): void }).giveUp(owner)
+
+/**
+ * Thread 0 holds the lock and unlocks it. Thread 1 sleeps as the first waiter, and is killed. Thread 2 sleeps
+ * behind it, and thread 3 locks the lock, perhaps without a wait. In every order each but 1 has the lock.
+ */
+export function killedFirst(kind: MutexKind, leave: Leave = ourLeave): Setup {
+  return () => {
+    const locks = checkedLocks(kind, 4)
+    const [holder, killed, sleeper, late] = locks.threads
+    assert(ourWay.lock(holder, 0, false) === 0, 'the lock is free at first')
+    const steps = killed.mutexes[0] as unknown as Steps
+    const caller = threadWaiter(undefined, killed.owner)
+    assert(steps.lockFast(killed.owner) === 1, 'another thread holds it')
+    const wait = steps.prepareWait(caller, steps.take(killed.owner, false), Infinity) as PreparedWait
+    const had = asleep(sleeper, 0, false)
+    return {
+      threads: [
+        () => ourWay.unlock(holder, 0),
+        () => {
+          const { context } = killed.fx
+          finishWait(context, wait.waiters, -EINTR)
+          freeWaiters(context, wait.waiters)
+          leave(killed, 0)
+          return 0
+        },
+        () => had() || ourWay.unlock(sleeper, 0),
+        () => ourWay.lock(late, 0, false) || ourWay.unlock(late, 0),
+      ],
+      final({ results }) {
+        assert(!results.some(Boolean), 'each had the lock')
+        assert(holderOf(wordAt(locks, 0)) === 0, 'the lock is free at the end')
+        assertQuiet(locks)
+      },
     }
   }
 }

@@ -9,6 +9,8 @@ import {
   chainAgainst,
   handedOn,
   killed,
+  killedFirst,
+  type Leave,
   ourWay,
   type Queue,
   type Way,
@@ -16,15 +18,15 @@ import {
 import type { CheckedOwner } from '../../../testing/futex/locksetup.ts'
 import { PI, PLAIN, ROBUST, tryLockWord, WordMutex } from './mutex.ts'
 import { insertByPriority } from '../core/order.ts'
-import { FUTEX_TID_MASK, FUTEX_WAITERS, ownerPriority } from '../core/owner.ts'
+import { FUTEX_TID_MASK, FUTEX_WAITERS, holderOf, ownerPriority } from '../core/owner.ts'
 import { lockAtomic, queueForLock } from '../pi/pi.ts'
 import { updateTop } from '../pi/pichain.ts'
 import { takeOff } from '../core/queue.ts'
 import { Bucket, Futex, Owner, Waiter } from '../core/records.ts'
-import { makeRoom } from './robustlist.ts'
+import { clearPending, makeRoom } from './robustlist.ts'
 import { threadWaiter } from '../core/sleep.ts'
 import { lockOrCreateFutex, unlockFutex } from '../core/table.ts'
-import { makeWaiter, MATCH_ANY } from '../operations/waitwake.ts'
+import { makeWaiter, MATCH_ANY, wake } from '../operations/waitwake.ts'
 
 const MORTAL = { crashes: { max: 1, threads: [0] } }
 
@@ -44,6 +46,20 @@ test('an unlock that does not check for waiters leaves them asleep', () => {
       /is blocked and no thread is left|lost wakeup/i,
     )
   }
+})
+
+/** Wakes the next waiter only if the lock is free: its holder has taken it without WAITERS, perhaps. */
+const forgetfulLeave: Leave = ({ fx, mutexes, owner }, lock) => {
+  const { word } = mutexes[lock]
+  if (holderOf(Atomics.load(word.i32, word.index)) === 0) wake(fx.context, word, true, 1, MATCH_ANY)
+  clearPending(owner)
+}
+
+test('a killed waiter that leaves its wakeup to a holder that knows of none loses it', () => {
+  const options = { explorer: 'preemption-bounded', preemptions: 1 } as const
+  expect(found(killedFirst(PLAIN, forgetfulLeave), options)).toMatch(
+    /is blocked and no thread is left|lost wakeup/i,
+  )
 })
 
 /** Queues for the lock and walks the chain without asking again, under the lock, whether it is still so. */

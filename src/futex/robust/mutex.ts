@@ -364,10 +364,38 @@ export class WordMutex implements OwnedLock {
     return result
   }
 
-  /** The wait was cancelled. If it was woken before, the wakeup goes to the next waiter. */
+  /** The wait was cancelled. If it was woken before, the next waiter gets its turn. */
   private giveUp(owner: LockOwner): void {
-    if (!this.pi) wake(this.fx.context, this.word, SHARED, 1, MATCH_ANY)
+    if (!this.pi) this.passOn()
     if (this.robust) clearPending(owner)
+  }
+
+  /**
+   * A waiter that may have been woken leaves. A wakeup in vain would cost the first waiter its place, so only
+   * a free word is a reason for one.
+   *
+   *   unlocker            this waiter                       another owner
+   *   --------            -----------                       -------------
+   *   frees the word
+   *   wakes this waiter                                     (A) takes the word, without WAITERS
+   *                       leaves; (B) sets WAITERS
+   *                                                         (C) unlocks: wakes the next waiter
+   *
+   * Without (B), (C) wakes none. If (A) comes after the waiter has left, the word was free, and (D) wakes.
+   */
+  passOn(): void {
+    const { words, index } = this
+    const { context } = this.fx
+    for (;;) {
+      const seen = Atomics.load(words, index)
+      const holder = holderOf(seen)
+      const marked = seen | FUTEX_WAITERS
+      if (holder !== 0 && marked !== seen && Atomics.compareExchange(words, index, seen, marked) !== seen)
+        continue // (B)
+      // A holder that has ended may have done so before (B), and woke no waiter then.
+      if (holder === 0 || findOwner(context, holder) === 0) wake(context, this.word, SHARED, 1, MATCH_ANY) // (D)
+      return
+    }
   }
 
   /** 0 or an error, without a wait, for a word that was not 0. */

@@ -1,5 +1,5 @@
 import { check } from '../../checker/check.ts'
-import { comesAfterDeath, type Doing, killed } from '../../../testing/futex/lockprograms.ts'
+import { comesAfterDeath, type Doing, killed, killedFirst } from '../../../testing/futex/lockprograms.ts'
 import { type MutexKind, PI, PLAIN, ROBUST, ROBUST_PI } from './mutex.ts'
 
 const kinds: [name: string, kind: MutexKind][] = [
@@ -27,6 +27,14 @@ for (const [name, kind] of kinds) {
 const BOUNDED = { explorer: 'preemption-bounded', preemptions: 1, allowIncomplete: true } as const
 const ONE = '(at most one preemption)'
 const NONE = '(no preemption)'
+
+for (const [name, kind] of kinds.slice(0, 2)) {
+  check(
+    `${name}: a waiter is killed as it is woken, beside another waiter and a caller ${ONE}`,
+    BOUNDED,
+    killedFirst(kind),
+  )
+}
 
 for (const [name, kind] of kinds) {
   check(

@@ -131,7 +131,7 @@ export class SharedPipe implements ObjectWords {
     this.at = at
     this.heap = heap
     this.codec = () => codecOf(heap)
-    this.words = { i32, f64: new Float64Array(i32.buffer, 0, i32.buffer.byteLength >> 3) }
+    this.words = { i32, f64: new Float64Array(i32.buffer, 0, Math.floor(i32.length / 2)) }
     this.senders = new ParkingQueue(this, 0)
     this.receivers = new ParkingQueue(this, 1)
     this.slots = i32[at + CAPACITY] + SLACK

@@ -77,7 +77,7 @@ export class SharedQueue implements ObjectWords {
     this.name = name
     this.capacity = capacity
     this.fields = fields
-    this.f64 = new Float64Array(i32.buffer, 0, i32.buffer.byteLength >> 3)
+    this.f64 = new Float64Array(i32.buffer, 0, Math.floor(i32.length / 2))
     Atomics.store(i32, at + CAPACITY, capacity)
     Atomics.store(i32, at + FIELDS, fields)
     this.pushers = new ParkingQueue(this, 0)

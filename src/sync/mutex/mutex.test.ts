@@ -7,7 +7,7 @@ import { sleep } from '../../coroutine/core/blocking.ts'
 import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import { wakeOrphans } from '../../futex/recovery/recover.ts'
 import { ID } from '../wait/objectwords.ts'
-import { Mutex, RwLock, Semaphore, UnlockToken } from '../index.ts'
+import { AtomicBigInt64, Channel, Mutex, RwLock, Semaphore, SharedQueue, UnlockToken } from '../index.ts'
 import { Atomics as Structs } from '../small/structs.ts'
 
 test('a lock without contention does not use the futexes', () => {
@@ -164,6 +164,80 @@ test('a mutex in memory of the caller: zeros are a free mutex, and two objects o
   ;(await waiting).unlock()
   expect(() => new Mutex({ view, index: 9 })).toThrow(/needs 4 words/)
   expect(() => new Mutex({ buffer: new ArrayBuffer(64) as never })).toThrow(TypeError)
+  const { buffer } = view
+  expect(() => new Mutex({ view, buffer })).toThrow('give one of them')
+  // An index in bytes would name another word, or a part of one.
+  for (const wrong of [new Uint8Array(buffer, 1), new Float64Array(buffer), new DataView(buffer)])
+    expect(() => new Mutex({ view: wrong as never })).toThrow('give an Int32Array')
+})
+
+test('objects in the part by which a buffer has grown', async () => {
+  const Growable = SharedArrayBuffer as new (
+    bytes: number,
+    options: { maxByteLength: number },
+  ) => SharedArrayBuffer & { grow(bytes: number): void }
+  const buffer = new Growable(64, { maxByteLength: 4096 })
+  const before = new Mutex({ buffer, robust: true })
+  const old = await before.lockAsync()
+  buffer.grow(4096)
+  for (const options of [{}, { robust: true }]) {
+    const mutex = new Mutex({ buffer, index: 100, ...options })
+    const token = await mutex.lockAsync()
+    const waiting = mutex.lockAsync()
+    token.unlock()
+    ;(await waiting).unlock()
+  }
+  const view = new Int32Array(buffer, 1024)
+  const channel = new Channel<number>({ view, capacity: 2 })
+  const received = channel.receiveAsync()
+  await channel.sendAsync(5)
+  expect(await received).toBe(5)
+  const count = new AtomicBigInt64({ view, index: 500 })
+  expect([count.add(3n), count.load()]).toEqual([0n, 3n])
+  const other = new Mutex({ buffer, robust: true })
+  expect(other.tryLock()).toBeNull()
+  old.unlock()
+  other.lockSync().unlock()
+})
+
+test('objects beyond 2 GiB of a buffer', async () => {
+  const view = new Int32Array(new SharedArrayBuffer(2 ** 31 + 4096), 2 ** 31)
+  for (const options of [{}, { robust: true }]) new Mutex({ view, ...options }).lockSync().unlock()
+  const channel = new Channel<number>({ view, index: 100, capacity: 2 })
+  await channel.sendAsync(5)
+  expect(await channel.receiveAsync()).toBe(5)
+  const queue = new SharedQueue({ view, index: 200, capacity: 2 })
+  expect([queue.tryPush(7), queue.tryPop()]).toEqual([true, [7]])
+  expect(new AtomicBigInt64({ view, index: 300 }).add(3n)).toBe(0n)
+})
+
+test.each([
+  {},
+  { protocol: 'inherit' },
+  { robust: true },
+  { protocol: 'inherit', robust: true },
+  { protocol: 'handoff' },
+] as const)('a waiter that gives up does not cost the others their places: %o', async options => {
+  const mutex = new Mutex(options)
+  const token = await mutex.lockAsync()
+  const abort = new AbortController()
+  const order: string[] = []
+  const waits = ['first', 'aborted', 'last'].map(async name => {
+    try {
+      const got = await mutex.lockAsync(name === 'aborted' ? { signal: abort.signal } : {})
+      order.push(name)
+      got.unlock()
+    } catch (error) {
+      order.push(error as string)
+    }
+  })
+  await new Promise(resolve => setImmediate(resolve))
+  abort.abort('gave up')
+  await waits[1]
+  token.unlock()
+  await Promise.all(waits)
+  expect(order).toEqual(['gave up', 'first', 'last'])
+  expect(mutex.locked).toBe(false)
 })
 
 test('a waiter that keeps losing the race for the lock is handed it', async () => {

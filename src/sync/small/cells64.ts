@@ -23,7 +23,7 @@ abstract class Cell64 {
     const { i32, at } = this.own
     if (at % 2 !== 0) throw new RangeError(`new ${kind}({ index }): it starts at an even word`)
     this.kind = kind
-    this.bits = new BigInt64Array(i32.buffer, 0, i32.buffer.byteLength >> 3)
+    this.bits = new BigInt64Array(i32.buffer, 0, Math.floor(i32.length / 2))
     this.index = at / 2
   }
 

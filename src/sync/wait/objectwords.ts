@@ -84,12 +84,18 @@ export function wordsFor(what: string, words: number, { buffer, view, index: fir
       `new ${what}({ index: ${String(first)} }): an index needs a buffer or a view; give one`,
     )
   }
+  if (buffer !== undefined && view !== undefined)
+    throw new TypeError(`new ${what}({ buffer, view }): give one of them; the index counts from its start`)
   const index = first ?? 0
-  const memory: unknown = buffer ?? view?.buffer
+  const memory: unknown = buffer ?? (ArrayBuffer.isView(view) ? view.buffer : undefined)
   if (!(memory instanceof SharedArrayBuffer)) {
     throw new TypeError(
       `new ${what}({ ${buffer ? 'buffer' : 'view'} }): it must be, or be a view of, a SharedArrayBuffer`,
     )
+  }
+  if (view !== undefined && !(view instanceof Int32Array) && !(view instanceof Uint32Array)) {
+    const kind = (view as { readonly [Symbol.toStringTag]: string })[Symbol.toStringTag]
+    throw new TypeError(`new ${what}({ view }): got a ${kind}; give an Int32Array over the same buffer`)
   }
   const at = index + (view === undefined ? 0 : view.byteOffset / 4)
   const i32 = viewOf(memory)
@@ -104,11 +110,12 @@ export function wordsFor(what: string, words: number, { buffer, view, index: fir
 
 const views = new WeakMap<SharedArrayBuffer, Int32Array<SharedArrayBuffer>>()
 
-/** This thread's view of a buffer, shared by all objects in it. */
+/** This thread's view of a buffer, shared by all objects in it, until the buffer grows. */
 export function viewOf(buffer: SharedArrayBuffer): Int32Array<SharedArrayBuffer> {
+  const length = Math.floor(buffer.byteLength / 4)
   let view = views.get(buffer)
-  if (view === undefined) {
-    view = new Int32Array(buffer, 0, Math.floor(buffer.byteLength / 4))
+  if (view === undefined || view.length < length) {
+    view = new Int32Array(buffer, 0, length)
     views.set(buffer, view)
   }
   return view
