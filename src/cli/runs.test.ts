@@ -148,6 +148,12 @@ describe('heddle runs', () => {
     const { url } = postgres
     await refused(url, ['cancel', 'fails-1'], 1, /run fails-1 has ended: failed \(/)
     await refused(url, ['retry', 'approval-1'], 1, /run approval-1 is completed \(only a run that failed or/)
+    await refused(
+      url,
+      ['send', 'approval-1', 'approval', '1'],
+      1,
+      /run approval-1 has completed, and receives no message \(/,
+    )
     for (const command of [
       ['show', 'nowhere'],
       ['cancel', 'nowhere'],

@@ -1,7 +1,7 @@
 /** `heddle runs`: lists, shows, cancels, retries and exports durable runs, and sends them messages. */
 import { Command, InvalidArgumentError, Option } from 'commander'
 import type { Durable } from '../durable/durable.ts'
-import { RunMissingError } from '../durable/errors.ts'
+import { RunEndedError, RunMissingError } from '../durable/errors.ts'
 import { checkQueue } from '../durable/options.ts'
 import { decodeValue } from '../durable/outcome.ts'
 import { type RunEvent, type RunState, runStates, type RunStatus } from '../durable/states.ts'
@@ -138,6 +138,11 @@ async function guardedRuns(
       if (error instanceof RunMissingError) {
         throw new CommandError(`there is no run '${error.run}' in ${place.text}`, {
           hint: 'heddle runs lists them; runs that ended are kept for 30 days by default',
+        })
+      }
+      if (error instanceof RunEndedError) {
+        throw new CommandError(`run ${error.run} has completed, and receives no message`, {
+          hint: 'send it before the run ends, or to another run',
         })
       }
       throw databaseError(place, error)

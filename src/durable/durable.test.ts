@@ -430,7 +430,10 @@ describe.each(['embedded', 'postgres'] as const)('on a database that is %s', kin
   })
 
   test('a function that cannot move needs `checkpoint: false`', async () => {
-    await expect(durable.start(work.plain, [1])).rejects.toThrow(/checkpoint: false/)
+    await expect(durable.start(work.plain, [1])).rejects.toThrow(
+      /begin it, or its module, with 'use task movable'; or give `checkpoint: false`/,
+    )
+    await expect(durable.start(work.movableAsync, [1])).rejects.toThrow(/`heddle compile --stats` says why/)
     expect(await (await durable.start(work.plain, [1], { checkpoint: false })).result()).toBe(2)
   })
 
@@ -454,7 +457,78 @@ describe.each(['embedded', 'postgres'] as const)('on a database that is %s', kin
     await expect(start({ onCodeChanged: 'ignore' })).rejects.toThrow("onCodeChanged: 'ignore'")
     await expect(durable.start(sum as never, [1] as never)).rejects.toThrow(/kernel.import/)
     await expect(durable.list({ state: 'done' as never })).rejects.toThrow("'done' is not a state")
-    await expect(durable.run('nobody').status()).rejects.toThrow("there is no run 'nobody'")
+    await expect(start({ backoff: { start: 5 } })).rejects.toThrow("backoff: there is no option 'start'")
+    await expect(start({ backoff: null })).rejects.toThrow('backoff: null is not an object with options')
+    await expect(start({ concurrency: { key: 'a', max: 2 } })).rejects.toThrow("no option 'max'")
+    await expect(durable.list({ stat: 'failed' } as never)).rejects.toThrow("no option 'stat'")
+    await expect(durable.list({ limit: -1 })).rejects.toThrow('list: limit: -1 is not a number in range')
+    await expect(durable.list({ queue: 5 as never })).rejects.toThrow('list: queue: 5 is not a name')
+  })
+
+  test('a run that is not there is the same error for every call', async () => {
+    const nobody = durable.run('nobody')
+    const calls = await Promise.allSettled([
+      nobody.status(),
+      nobody.result(),
+      nobody.cancel(),
+      nobody.retry(),
+      nobody.send('x', 1),
+      kindsOf(nobody),
+    ])
+    for (const call of calls) {
+      expect(call).toMatchObject({
+        reason: {
+          code: 'ERR_HEDDLE_RUN_MISSING',
+          message: expect.stringContaining("there is no run 'nobody'"),
+        },
+      })
+    }
+  })
+
+  test('a completed run takes no message, and one that can be retried does', async () => {
+    const run = await durable.start(work.sum, [1])
+    await run.result()
+    await expect(run.send('late', 1)).rejects.toMatchObject({
+      code: 'ERR_HEDDLE_RUN_ENDED',
+      message: `send('${run.id}', 'late'): the run '${run.id}' has completed and receives no message; send it before, or to another run`,
+    })
+    expect(await kindsOf(run)).not.toContain('message')
+    const cancelled = await durable.start(work.late, ['now', HOUR], { delay: HOUR })
+    await cancelled.cancel()
+    await cancelled.send('now', 1)
+    expect(await cancelled.retry()).toBe(true)
+    expect(await cancelled.result()).toBe('received')
+  })
+
+  test('a progress that JSON cannot write is an error that names the call', async () => {
+    for (const kind of ['bigint', 'cycle'] as const) {
+      const run = await durable.start(work.unwritable, [kind])
+      expect((await failureOf(run)).message).toMatch(/^progress\(value\): JSON cannot write the value: /)
+    }
+  })
+
+  test.each([
+    ['every day', 'five fields'],
+    ['61 * * * *', '(Constraint error, got value 61 expected range 0-59)'],
+    ['*/5 * * * * *', 'five fields'],
+    ['5', 'five fields'],
+    ['@secondly', 'five fields'],
+    ['@sometimes', 'five fields'],
+    [undefined, 'undefined is not a cron expression'],
+  ])('the cron expression %j is refused, with its value and the fix', async (cron, message) => {
+    const error = await durable
+      .schedule('wrong', cron as never, work.sum, [1])
+      .catch((thrown: Error) => thrown)
+    expect((error as Error).message).toContain("schedule('wrong', cron)")
+    expect((error as Error).message).toContain(String(cron))
+    expect((error as Error).message).toContain(message)
+    expect(await durable.schedules()).toEqual([])
+  })
+
+  test('a time zone that is none is refused', async () => {
+    await expect(
+      durable.schedule('zone', '@daily', work.sum, [1], { timeZone: 'Mars/Olympus' }),
+    ).rejects.toThrow("schedule('zone'): timeZone: 'Mars/Olympus' is not a time zone")
   })
 
   test('a Durable that is closed says so, also to calls that wait', async () => {
@@ -464,9 +538,18 @@ describe.each(['embedded', 'postgres'] as const)('on a database that is %s', kin
     await closed.close()
     const later = await Promise.allSettled([
       closed.start(work.sum, [1]),
-      run.status(),
+      closed.send(run.id, 'name', 1),
       closed.list(),
+      closed.counts(),
+      closed.schedule('closed', '0 3 * * *', work.sum, [1]),
+      closed.unschedule('closed'),
+      closed.schedules(),
+      closed.run(run.id).result(),
+      run.status(),
       run.cancel(),
+      run.retry(),
+      run.send('name', 1),
+      kindsOf(run),
     ])
     for (const result of [...(await waiting), ...later])
       expect(result).toMatchObject({ reason: { message: 'this Durable is closed; open another one' } })

@@ -13,19 +13,22 @@ import { openPostgres } from './database/node-postgres.ts'
 import { refusalOf, shownUrl } from './database/refusals.ts'
 import { migrate } from './database/schema.ts'
 import { Engine, type Job, loadBoss } from './engine.ts'
+import { checkCron } from './cron.ts'
 import { RunMissingError } from './errors.ts'
 import { checkName } from './names.ts'
 import { type News, parseNews } from './news.ts'
 import {
   checkDurableOptions,
+  checkFilter,
   checkQueue,
   DEFAULT_QUEUE,
   type DurableOptions,
+  type RunFilter,
   type StartOptions,
   storedOptions,
 } from './options.ts'
 import { newRunId, resolveWithRun, Run, type StartedRun } from './run.ts'
-import { type RunState, runStates, type RunStatus } from './states.ts'
+import type { RunState, RunStatus } from './states.ts'
 import { statusOf } from './status.ts'
 import type { NewRun } from './store/rows.ts'
 import { Store } from './store/store.ts'
@@ -246,20 +249,9 @@ export class Durable implements AsyncDisposable {
   }
 
   /** The runs, the newest first. */
-  async list(
-    filter: {
-      readonly state?: RunState | readonly RunState[]
-      readonly queue?: string
-      readonly limit?: number
-    } = {},
-  ): Promise<readonly RunStatus[]> {
-    const { state, queue, limit = 100 } = filter
-    const states = state === undefined ? null : [state].flat()
-    for (const one of states ?? []) {
-      if (!runStates.includes(one))
-        throw new TypeError(`list: '${one}' is not a state; give ${runStates.join(', ')}`)
-    }
-    const rows = await this.patiently(() => this.store.reads.list({ states, queue: queue ?? null, limit }))
+  async list(filter: RunFilter = {}): Promise<readonly RunStatus[]> {
+    const wanted = checkFilter(filter)
+    const rows = await this.patiently(() => this.store.reads.list(wanted))
     return rows.map(statusOf)
   }
 
@@ -289,18 +281,25 @@ export class Durable implements AsyncDisposable {
       throw new TypeError(
         `schedule(${String(key)}): give a key of up to 100 letters, digits, dots, dashes and underscores`,
       )
+    checkCron(key, cron, options.timeZone)
     const { timeZone, ...rest } = options
     const run = this.newRun('schedule', fn, args, rest)
     const { queue } = run
-    await this.store.engine.ensureQueue(queue)
     const stored: Scheduled = { ...run, id: '', args: Buffer.from(run.args).toString('base64'), key }
-    await this.store.engine.schedule(queue, key, cron, { schedule: JSON.stringify(stored) }, timeZone)
+    const { engine } = this.store
+    await this.patiently(async () => {
+      await engine.ensureQueue(queue)
+      await engine.schedule(queue, key, cron, { schedule: JSON.stringify(stored) }, timeZone)
+    })
   }
 
   async unschedule(key: string, queue: string = DEFAULT_QUEUE): Promise<void> {
     checkQueue('queue', queue)
-    await this.store.engine.ensureQueue(queue)
-    await this.store.engine.unschedule(queue, key)
+    const { engine } = this.store
+    await this.patiently(async () => {
+      await engine.ensureQueue(queue)
+      await engine.unschedule(queue, key)
+    })
   }
 
   /** The schedules of a queue. */
@@ -308,7 +307,7 @@ export class Durable implements AsyncDisposable {
     queue: string = DEFAULT_QUEUE,
   ): Promise<readonly { readonly key: string; readonly cron: string }[]> {
     checkQueue('queue', queue)
-    return await this.store.engine.schedules(queue)
+    return await this.patiently(() => this.store.engine.schedules(queue))
   }
 
   /** A job of a schedule becomes a run, whose id is that of the job: a second worker makes no second run. */
@@ -399,10 +398,15 @@ export class Durable implements AsyncDisposable {
   }
 
   /** @internal Repeats while the database is away. */
-  async patiently<T>(work: () => Promise<T>): Promise<T> {
+  patiently<T>(work: () => Promise<T>): Promise<T> {
+    return this.whileOpen(() => this.store.patiently(work, () => this.closing !== null))
+  }
+
+  /** @internal */
+  async whileOpen<T>(work: () => Promise<T>): Promise<T> {
     this.throwIfClosed()
     try {
-      return await this.store.patiently(work, () => this.closing !== null)
+      return await work()
     } catch (error) {
       // A database that is closed under a statement has its own words for that.
       this.throwIfClosed(error)

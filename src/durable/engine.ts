@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Db, JobInsert, PgBoss } from 'pg-boss'
-import { BOSS_SCHEMA, type Database, type Sql } from './database/database.ts'
+import { cronError } from './cron.ts'
+import { BOSS_SCHEMA, type Database, isTransient, type Sql } from './database/database.ts'
 
 /**
  * The queue: pg-boss. A job stands for a run while the run waits for a worker or is at one; a run that sleeps
@@ -191,7 +192,14 @@ export class Engine {
     data: JobData,
     tz: string | undefined,
   ): Promise<void> {
-    await this.boss.schedule(queue, cron, data, { key, ...(tz !== undefined && { tz }) })
+    try {
+      await this.boss.schedule(queue, cron, data, { key, ...(tz !== undefined && { tz }) })
+    } catch (error) {
+      // An error of the database has a code; one of the expression has none.
+      if ((error as { code?: unknown }).code === undefined && !isTransient(error))
+        throw cronError(key, cron, error as Error)
+      throw error
+    }
   }
 
   async unschedule(queue: string, key: string): Promise<void> {

@@ -38,6 +38,20 @@ export class RunMissingError extends Error {
   }
 }
 
+/** The run has completed, so it can do nothing more. */
+export class RunEndedError extends Error {
+  override readonly name = 'RunEndedError'
+  readonly code = 'ERR_HEDDLE_RUN_ENDED'
+  readonly run: string
+
+  constructor(run: string, call: string) {
+    super(
+      `${call}: the run '${run}' has completed and receives no message; send it before, or to another run`,
+    )
+    this.run = run
+  }
+}
+
 /**
  * Another worker has the run: this one was paused for longer than its lease. It writes nothing more, and its
  * task is killed with this error.

@@ -1,7 +1,7 @@
 /** Runs that outlive their process: tasks whose states, results and waits are in a PostgreSQL database. */
 export { Durable, type DurableWarning, type ScheduleOptions } from './durable.ts'
 export { type RetryOptions, Run, type StartedRun } from './run.ts'
-export type { DurableOptions, StartOptions } from './options.ts'
+export type { DurableOptions, RunFilter, StartOptions } from './options.ts'
 export type { RunError, RunEvent, RunEventKind, RunState, RunStatus } from './states.ts'
 export {
   DatabaseBusyError,
@@ -9,6 +9,7 @@ export {
   ImageTooLargeError,
   NotDurableError,
   RunCancelledError,
+  RunEndedError,
   RunMissingError,
 } from './errors.ts'
 export { runsText, runTelemetry, type RunTelemetryOptions } from './telemetry.ts'

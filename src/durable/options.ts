@@ -4,6 +4,7 @@ import type { Kernel } from '../kernel/boot/kernel.ts'
 import { priorityOf, type TaskPriority } from '../kernel/boot/options.ts'
 import type { Spawnable } from '../kernel/spawn/modules.ts'
 import { checkName } from './names.ts'
+import { type RunState, runStates } from './states.ts'
 import type { StoredOptions } from './store/rows.ts'
 import { checkSpan, SPAN_MAX } from './task/times.ts'
 import { runModuleKey } from './worker/modules.ts'
@@ -99,12 +100,26 @@ const startOptions: Known<StartOptions> = {
   onCodeChanged: true,
 }
 
+const backoffOptions: Known<NonNullable<StartOptions['backoff']>> = { initial: true, factor: true, max: true }
+const concurrencyOptions: Known<NonNullable<StartOptions['concurrency']>> = { key: true, limit: true }
+
+/** Which runs `durable.list` gives. */
+export interface RunFilter {
+  readonly state?: RunState | readonly RunState[]
+  readonly queue?: string
+  /** The most runs. Default: 100. */
+  readonly limit?: number
+}
+
+const filterOptions: Known<RunFilter> = { state: true, queue: true, limit: true }
+
 export const DEFAULT_QUEUE = 'default'
 const CHECKPOINT_MS = 5000
 /** pg-boss's rule for names of queues, with room for `.dead`. */
 const queueName = /^[\w.-]{1,100}$/
 const GROUP_LIMIT_MAX = 1000
 const LEASE_MIN = 10
+const LIST_MAX = 100_000
 
 export function checkQueue(name: string, queue: unknown): asserts queue is string {
   if (typeof queue !== 'string' || !queueName.test(queue) || queue.endsWith('.dead')) {
@@ -137,6 +152,24 @@ export function checkDurableOptions(options: DurableOptions): void {
     if (options[key] !== undefined) checkTime(key, options[key])
 }
 
+/** The filter as the statement takes it, with its default. */
+export function checkFilter(filter: RunFilter): {
+  readonly states: readonly RunState[] | null
+  readonly queue: string | null
+  readonly limit: number
+} {
+  refuseUnknown('list(filter)', filter, filterOptions)
+  const { state, queue, limit = 100 } = filter
+  const states = state === undefined ? null : [state].flat()
+  for (const one of states ?? []) {
+    if (!runStates.includes(one))
+      throw new TypeError(`list: ${show(one)} is not a state; give ${runStates.join(', ')}`)
+  }
+  if (queue !== undefined) checkQueue('list: queue', queue)
+  checkCount('list: limit', limit, 0, LIST_MAX)
+  return { states, queue: queue ?? null, limit }
+}
+
 /** The options as a row keeps them, with all defaults. */
 export function storedOptions(call: string, options: StartOptions): StoredOptions {
   refuseUnknown(`${call}(fn, args, options)`, options, startOptions)
@@ -153,6 +186,7 @@ export function storedOptions(call: string, options: StartOptions): StoredOption
       `checkpoint: ${show(checkpoint)} is not an interval; give milliseconds from 1 on, or false`,
     )
   checkCount('retries', retries, 0, 1_000_000)
+  refuseUnknown('backoff', backoff, backoffOptions)
   const { initial = 1000, factor = 2, max = 60_000 } = backoff
   checkSpan('backoff.initial', initial)
   checkTime('backoff.max', max)
@@ -160,6 +194,7 @@ export function storedOptions(call: string, options: StartOptions): StoredOption
     throw new RangeError(`backoff.factor: ${show(factor)} is not a factor; give a number from 1 on`)
   checkRetryFrom('retryFrom', retryFrom)
   if (delay !== undefined) checkSpan('delay', delay)
+  if (concurrency !== undefined) refuseUnknown('concurrency', concurrency, concurrencyOptions)
   const limit = concurrency?.limit ?? 1
   if (concurrency !== undefined) {
     checkName('concurrency.key', concurrency.key)

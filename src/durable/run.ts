@@ -91,7 +91,8 @@ export class Run<T = unknown> implements PromiseLike<T> {
     const { from = 'checkpoint' } = options
     checkRetryFrom('from', from)
     this.outcome = null
-    return await this.#durable.store.calls.retry(this.id, from === 'start')
+    const durable = this.#durable
+    return await durable.whileOpen(() => durable.store.calls.retry(this.id, from === 'start'))
   }
 
   /** Sends a message, which the run takes by `receive(name)`. */

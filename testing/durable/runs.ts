@@ -150,6 +150,19 @@ export function plain(value: number): number {
   return value + 1
 }
 
+/** Compiled, and a generator: it cannot move. */
+export async function movableAsync(value: number): Promise<number> {
+  'use task movable'
+  return value + 1
+}
+
+export function unwritable(kind: 'bigint' | 'cycle'): void {
+  'use task movable'
+  const cycle: { self?: unknown } = {}
+  cycle.self = cycle
+  progress(kind === 'bigint' ? 1n : cycle)
+}
+
 export function migrated(info: {
   readonly args: unknown[]
   readonly error: { readonly name: string }

@@ -19,6 +19,7 @@ import type { Reenter } from './frames.ts'
 import { install, type PrivateFields, privateFieldsOf } from './privatefields.ts'
 import { LEVELS_MAX, ModuleValues, nameless, names as namesOfValues, OBJECTS_MAX } from './modulevalues.ts'
 import { madeBy } from './stamps.ts'
+import { saysTask } from './uncompiled.ts'
 
 /** One entry of a movable module. */
 export interface MovableFunction {
@@ -142,7 +143,7 @@ export function immovable(fn: object): string | null {
   if (entry?.fn.reenter) return null
   // It has no place where it could stop: its task needs no state.
   if (entry === undefined && name !== undefined && unwinds(fn)) return null
-  return name === undefined
+  return name === undefined || (entry === undefined && !saysTask(fn as () => unknown))
     ? "it is not compiled as movable; begin it, or its module, with 'use task movable'"
     : 'the compiler could not make it movable; `heddle compile --stats` says why'
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Database, SCHEMA } from '../database/database.ts'
 import type { Engine, Job } from '../engine.ts'
-import { RunMissingError } from '../errors.ts'
+import { RunEndedError, RunMissingError } from '../errors.ts'
 import { hasEnded, type RunState } from '../states.ts'
 import { jsonText } from './jsontext.ts'
 import type { NewRun } from './rows.ts'
@@ -98,6 +98,8 @@ export class Calls {
         [id, name, value, key],
       )
       if (sent.length === 0) return
+      // One that failed or was cancelled may be retried, and receives it then.
+      if (row.state === 'completed') throw new RunEndedError(id, `send('${id}', '${name}')`)
       await record(sql, id, row.epoch as number, 'message', { name })
       if (row.state === 'waiting' && row.waits_for === name) {
         const queue = row.queue as string
@@ -157,14 +159,12 @@ export class Calls {
   /** Queues a run that has failed or was cancelled. False: it has not ended so. */
   async retry(id: string, fromStart: boolean): Promise<boolean> {
     return await this.database.transaction(async sql => {
-      const rows = await sql.query(
-        `select * from ${SCHEMA}.run where id = $1 and state in ('failed', 'cancelled') for update`,
-        [id],
-      )
-      if (rows.length === 0) return false
+      const rows = await sql.query(`select * from ${SCHEMA}.run where id = $1 for update`, [id])
       const [row] = rows
-      const queue = row!.queue as string
-      const job = await this.engine.send(sql, queue, { run: id }, sendOptionsOf(row!, 0))
+      if (row === undefined) throw new RunMissingError(id)
+      if (row.state !== 'failed' && row.state !== 'cancelled') return false
+      const queue = row.queue as string
+      const job = await this.engine.send(sql, queue, { run: id }, sendOptionsOf(row, 0))
       await sql.query(
         `update ${SCHEMA}.run
          set state = 'queued', job = $2, failures = 0, outcome = null, ended_at = null, cancel_reason = null,
@@ -173,7 +173,7 @@ export class Calls {
         [id, job, fromStart],
       )
       if (fromStart) await sql.query(`delete from ${SCHEMA}.image where run = $1`, [id])
-      await record(sql, id, row!.epoch as number, 'queued', { retried: true })
+      await record(sql, id, row.epoch as number, 'queued', { retried: true })
       await tell(sql, { queues: new Set([queue]) })
       return true
     })

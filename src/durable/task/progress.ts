@@ -21,6 +21,17 @@ export function progress(value: unknown): void {
   if (task === lastTask && now - lastAt < PROGRESS_MS) return
   lastAt = now
   lastTask = task
-  const question: Question = { call: 'progress', value: JSON.stringify(value) ?? 'null' }
+  const question: Question = { call: 'progress', value: jsonOf(value) }
   on.mail.tell(task, question)
+}
+
+function jsonOf(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? 'null'
+  } catch (error) {
+    throw new TypeError(
+      `progress(value): JSON cannot write the value: ${(error as Error).message}; give a number from 0 to 1, { done, total }, or other plain data`,
+      { cause: error },
+    )
+  }
 }
