@@ -157,7 +157,14 @@ class Compilation {
     const made = this.attempt(new Set())
     if (!(made instanceof Failure) || this.#options.mode === 'checker') return made
     this.#onlyGenerators = true
-    return this.attempt(new Set())
+    const other = this.attempt(new Set())
+    if (!(other instanceof Failure)) {
+      const reporter = new Reporter(this.#file, new Lines(this.#source))
+      const message = `the functions of this file run slowly, as generators, and cannot move, because the compiler failed on it: ${made.reason}`
+      reporter.warn('internal', message, { start: 0, end: 0 })
+      other.diagnostics.unshift(...reporter.found)
+    }
+    return other
   }
 
   /** Compiles all but the functions that start at these offsets. */

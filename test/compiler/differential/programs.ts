@@ -26,7 +26,7 @@ export function plain(source: string, file: string): Namespace {
 
 const outputs = new Map<string, CompileResult>()
 
-/** The compiled module, a fresh instance each time. Throws if the compiler reports an error. */
+/** The compiled module, a fresh instance each time. Throws if the compiler reports an error, or fails. */
 export function compiled(source: string, file: string, options: CompileOptions = {}): Namespace {
   return plain(outputOf(source, file, options).code, file)
 }
@@ -37,7 +37,10 @@ export function outputOf(source: string, file: string, options: CompileOptions =
   const known = outputs.get(key)
   if (known !== undefined) return known
   const output = compile(source, file, options)
-  const errors = output.diagnostics.filter(({ severity }) => severity === 'error')
+  // 'internal': the compiler failed, and wrote the functions in another way.
+  const errors = output.diagnostics.filter(
+    ({ severity, code }) => severity === 'error' || code === 'internal',
+  )
   if (errors.length > 0)
     throw new SyntaxError(errors.map(({ message, frame }) => `${message}\n${frame}`).join('\n'))
   if (outputs.size > 100) outputs.clear()

@@ -34,13 +34,18 @@ export function loadPackage(entry: string, lowering: 'frames' | 'generator'): Pa
   const compiled = link(entry, (source, file) => {
     const neighbour = importedCostsOf(file)
     const result = compile(`'use task';${source}`, file, { lowering, strip, whole: true, neighbour })
-    const error = result.diagnostics.find(({ severity }) => severity === 'error')
-    if (error !== undefined) throw new SyntaxError(`${error.message}\n${error.frame}`)
+    refuseErrors(result.diagnostics)
     stats.push(...result.stats)
     diagnostics.push(...result.diagnostics)
     return result.code
   })
   return { plain, compiled, stats, diagnostics, asked: lowering }
+}
+
+/** Throws if the compiler reports an error, or failed and wrote the functions in another way. */
+function refuseErrors(diagnostics: readonly Diagnostic[]): void {
+  const error = diagnostics.find(({ severity, code }) => severity === 'error' || code === 'internal')
+  if (error !== undefined) throw new SyntaxError(`${error.message}\n${error.frame}`)
 }
 
 /** The package, compiled whole so that its functions can move. `ending`: of the addresses of its modules. */
@@ -51,6 +56,7 @@ export function loadMovable(entry: string, ending = ''): Package {
     (source, file) => {
       const neighbour = importedCostsOf(file)
       const result = compile(source, file, { strip, whole: true, movable: true, neighbour })
+      refuseErrors(result.diagnostics)
       stats.push(...result.stats)
       return result.code
     },

@@ -46,7 +46,8 @@ export function permissionIndex(func: Func): number | null {
   if (func.usesArguments && !func.isArrow) return null
   if (params.at(-1)?.type === 'RestElement') return null
   // The extra parameter has a default value, so that `length` does not count it.
-  if (directives(node.body.body ?? []).some(({ directive }) => directive === 'use strict')) return null
+  const statements = node.body.type === 'BlockStatement' ? (node.body.body as Node[]) : []
+  if (directives(statements).some(({ directive }) => directive === 'use strict')) return null
   if (!func.strict && new Set(params.map(({ name }) => name)).size < params.length) return null
   return params.length
 }
