@@ -54,10 +54,16 @@ export class Rope {
   /** The text, without the parts from these source ranges, which are in order. */
   text(source: string, without: readonly { start: number; end: number }[] = []): string {
     let text = ''
+    let tail = ''
     this.#each(piece => {
-      if (typeof piece === 'string') text += piece
-      else if (without.length === 0) text += source.slice(piece.start, piece.end)
-      else text += outside(source, piece, without)
+      const next =
+        typeof piece === 'string'
+          ? piece
+          : without.length === 0
+            ? source.slice(piece.start, piece.end)
+            : outside(source, piece, without)
+      text += joinsWords(tail, next, typeof piece !== 'string') ? ` ${next}` : next
+      tail = tailOf(tail, next)
     })
     return text
   }
@@ -167,7 +173,7 @@ class Mapping {
   readonly #source: string
   readonly #lines: Lines
   #column = 0
-  /** The last characters of the output. Reading them from `code` would copy the whole string each time. */
+  /** The last characters of the output. */
   #tail = ''
   /** The source line of the last position. */
   #line = 0
@@ -185,6 +191,7 @@ class Mapping {
    * another source line begins a new line, because profiles count by lines.
    */
   added(text: string, next: Range | undefined): void {
+    if (joinsWords(this.#tail, text, false)) this.#append(' ')
     if (this.#anchor !== null) {
       const { line, column } = this.#anchor
       this.#anchor = null
@@ -216,6 +223,8 @@ class Mapping {
   copied({ start, end }: Range): void {
     this.#anchor = null
     const source = this.#source
+    const head = source.slice(start, Math.min(end, start + tail_most))
+    if (joinsWords(this.#tail, head, true)) this.#append(' ')
     let from = start
     let wasWord = false
     let { line, column } = this.#lines.at(start)
@@ -248,7 +257,7 @@ class Mapping {
 
   #append(text: string): void {
     this.code += text
-    this.#tail = (text.length < 8 ? this.#tail + text : text).slice(-8)
+    this.#tail = tailOf(this.#tail, text)
     let from = 0
     for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', from)) {
       this.mappings.push([])
@@ -269,6 +278,27 @@ function isWordCode(code: number): boolean {
     code === 95 ||
     code === 36
   )
+}
+
+/** More than the longest keyword. */
+const tail_most = 16
+
+/** The end of the output after new text. Reading it from the output would copy the whole string each time. */
+function tailOf(before: string, text: string): string {
+  return (text.length < tail_most ? before + text : text).slice(-tail_most)
+}
+
+const endsWithKeyword =
+  /(?:^|[^\w$.#])(?:await|case|default|delete|do|else|extends|in|instanceof|new|of|return|throw|typeof|void|yield)$/
+const beginsWithKeyword = /^(?:extends|in|instanceof|of)(?![\w$])/
+
+/**
+ * True if a keyword of the source would become part of the new text beside it. In minified source, brackets
+ * and quotes separate words: `return{…}`, `"a"in b`.
+ */
+function joinsWords(before: string, after: string, isSource: boolean): boolean {
+  if (!isWordCode(after.charCodeAt(0)) || !isWordCode(before.charCodeAt(before.length - 1))) return false
+  return endsWithKeyword.test(before) || (isSource && beginsWithKeyword.test(after))
 }
 
 /**

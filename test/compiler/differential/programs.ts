@@ -33,7 +33,8 @@ export function compiled(source: string, file: string, options: CompileOptions =
 
 /** The compiler's output for a module. It is cached, because program files are evaluated many times. */
 export function outputOf(source: string, file: string, options: CompileOptions = {}): CompileResult {
-  const key = `${file} ${options.lowering} ${options.strip} ${options.movable} ${source}`
+  const { lowering, strip, movable, whole, sourcemap } = options
+  const key = `${file} ${lowering} ${strip} ${movable} ${whole} ${sourcemap} ${source}`
   const known = outputs.get(key)
   if (known !== undefined) return known
   const output = compile(source, file, options)

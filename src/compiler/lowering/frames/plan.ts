@@ -224,7 +224,9 @@ class Planner {
       if (node.type !== 'Identifier' && node.type !== 'JSXIdentifier') return
       const binding = bindingOf.get(node)
       if (binding === undefined) return
-      if (binding === null || !isWithin(binding.scope.func, func)) taken.add(node.name)
+      // The name of a function expression is declared in the function, and is still no variable of it.
+      if (binding === null || binding.kind === 'self' || !isWithin(binding.scope.func, func))
+        taken.add(node.name)
     })
     return taken
   }
