@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { createRequire } from 'node:module'
 import type { Db, JobInsert, PgBoss } from 'pg-boss'
 import { cronError } from './cron.ts'
 import { BOSS_SCHEMA, type Database, isTransient, type Sql } from './database/database.ts'
@@ -228,10 +229,35 @@ export async function loadBoss(): Promise<typeof import('pg-boss')> {
       `heddle/durable: its queue, pg-boss, needs Node 22.12 or later, and this is Node ${process.versions.node}; use a later Node`,
     )
   }
+  let boss: typeof import('pg-boss')
   try {
-    return await import('pg-boss')
+    boss = await import('pg-boss')
   } catch (error) {
     throw new Error("heddle/durable needs the package 'pg-boss'; run npm install pg-boss", { cause: error })
+  }
+  checkBoss(installedBoss())
+  return boss
+}
+
+/** The first version whose calls take the attempt of a job. */
+export const BOSS_MIN = '12.35.0'
+
+/** `version`: of the installed pg-boss; null: it is part of a bundle. */
+export function checkBoss(version: string | null): void {
+  const [major, minor] = (version ?? BOSS_MIN).split('.').map(Number)
+  const [majorMin, minorMin] = BOSS_MIN.split('.').map(Number)
+  if (major! < majorMin! || (major === majorMin && minor! < minorMin!)) {
+    throw new Error(
+      `heddle/durable: it needs pg-boss ${BOSS_MIN} or later, and ${version} is installed; run npm install pg-boss@^${BOSS_MIN}`,
+    )
+  }
+}
+
+function installedBoss(): string | null {
+  try {
+    return (createRequire(import.meta.url)('pg-boss/package.json') as { version: string }).version
+  } catch {
+    return null
   }
 }
 
