@@ -54,11 +54,17 @@ function checkCase(given: unknown, index: number): SelectCase {
     throw new TypeError(
       `select: case ${index}: otherwise: ${show(each.otherwise)} is not true; give true, or leave the case out`,
     )
-  if (isOfChannel || 'timeout' in each || 'signal' in each || 'otherwise' in each) return each as SelectCase
-  throw new TypeError(
-    `select: case ${index} has none of receive, send, timeout, signal, otherwise; give it one`,
-  )
+  let count = 0
+  for (const kind of kinds) if (kind in each) count++
+  if (count !== 1) {
+    const its = kinds.filter(kind => kind in each)
+    const has = count === 0 ? `none of ${kinds.join(', ')}` : its.join(' and ')
+    throw new TypeError(`select: case ${index} has ${has}; a case has one of them, so give each its own`)
+  }
+  return each as SelectCase
 }
+
+const kinds = ['receive', 'send', 'timeout', 'signal', 'otherwise'] as const
 
 /** The cases by kind. */
 class Cases {

@@ -1,4 +1,4 @@
-import { checkOptions, type Kinds } from '../../coroutine/core/knownoptions.ts'
+import { checkOptions, type Kinds, show } from '../../coroutine/core/knownoptions.ts'
 import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
 import { currentFutexes } from '../../futex/core/currentfutexes.ts'
@@ -160,12 +160,14 @@ export class SharedQueue implements ObjectWords {
   pop(into: number[] | Float64Array = [], options?: WaitOptions): Blocking<ArrayLike<number>> {
     if (!facesOpen()) refuseOutsideTask('pop')
     checkWait(options)
+    if (!Array.isArray(into)) this.checkInto(into)
     return toRun('pop', this.popInTask(into, options)) as Blocking<ArrayLike<number>>
   }
 
   popSync(into: number[] | Float64Array = [], options?: WaitOptions): ArrayLike<number> {
     refuseInTask('pop')
     checkWait(options)
+    if (!Array.isArray(into)) this.checkInto(into)
     if (this.tryPopInto(into)) return into
     onThread(new RecordWait(this, false, into), options)
     return into
@@ -173,9 +175,19 @@ export class SharedQueue implements ObjectWords {
 
   async popAsync(into: number[] | Float64Array = [], options?: WaitOptions): Promise<ArrayLike<number>> {
     checkWait(options)
+    if (!Array.isArray(into)) this.checkInto(into)
     if (this.tryPopInto(into)) return into
     await asPromise(new RecordWait(this, false, into), options)
     return into
+  }
+
+  /** The options of a wait, in the place of `into`, would get the numbers of the record. */
+  private checkInto(into: unknown): void {
+    if (into instanceof Float64Array && into.length >= this.fields) return
+    const got = into instanceof Float64Array ? `a Float64Array of ${into.length}` : show(into)
+    throw new TypeError(
+      `pop(into, options): into: got ${got}; give a list, a Float64Array of ${this.fields}, or undefined`,
+    )
   }
 
   /** @internal */

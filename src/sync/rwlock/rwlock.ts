@@ -86,6 +86,10 @@ export class RwLock extends SyncObject {
     return (Atomics.load(this.i32, this.at) & WRITER) !== 0
   }
 
+  protected override isHeld(): boolean {
+    return this.isWriting || this.readers > 0
+  }
+
   /** In a task: waits until it may read. */
   lockRead(options?: WaitOptions): Blocking<ReadGuard> {
     if (!facesOpen()) refuseOutsideTask('lockRead')

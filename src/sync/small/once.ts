@@ -1,3 +1,4 @@
+import { show } from '../../coroutine/core/knownoptions.ts'
 import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { wait as waitForPromise } from '../../coroutine/core/blocking.ts'
 import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
@@ -38,6 +39,10 @@ export class Once extends SyncObject {
     return new Once(optionsOf('Once', handle))
   }
 
+  protected override isHeld(): boolean {
+    return (Atomics.load(this.i32, this.at) & TID_MASK) !== 0
+  }
+
   get done(): boolean {
     return Atomics.load(this.i32, this.at) === DONE
   }
@@ -57,6 +62,7 @@ export class Once extends SyncObject {
     if (here.runner !== null) refuseInTask('run')
     if (Atomics.load(this.i32, this.at) === DONE) return false
     checkWait(options)
+    checkFunction('runSync', fn, LATER)
     const wait = new OnceWait(this, currentTid())
     onThread(wait, options)
     if (!wait.mine) return false
@@ -67,6 +73,7 @@ export class Once extends SyncObject {
   async runAsync(fn: () => unknown, options?: WaitOptions): Promise<boolean> {
     if (Atomics.load(this.i32, this.at) === DONE) return false
     checkWait(options)
+    checkFunction('runAsync', fn, GENERATORS)
     const owner = asyncOwner()
     try {
       const wait = new OnceWait(this, owner.tid)
@@ -90,6 +97,7 @@ export class Once extends SyncObject {
     options: WaitOptions | undefined,
   ): Generator<number, boolean, unknown> {
     checkWait(options)
+    checkFunction('run', fn, NONE)
     const wait = new OnceWait(this, currentTid())
     yield* inTask(wait, options)
     if (!wait.mine) return false
@@ -172,6 +180,21 @@ export class OnceWait extends QueueWait {
     if ((Atomics.load(i32, at) & (TID_MASK | DONE)) === 0) this.queue.walk(context, new WakeCount(1))
     this.queue.unlock(context)
   }
+}
+
+const NONE: readonly string[] = []
+const GENERATORS = ['GeneratorFunction', 'AsyncGeneratorFunction']
+const LATER = [...GENERATORS, 'AsyncFunction']
+
+/** Refuses a function whose code would run after the call has returned, or never. */
+function checkFunction(what: string, fn: unknown, refused: readonly string[]): void {
+  if (typeof fn !== 'function') throw new TypeError(`${what}: got ${show(fn)}; give a function`)
+  const kind = Object.prototype.toString.call(fn).slice(8, -1)
+  if (!refused.includes(kind)) return
+  const verb = kind === 'AsyncFunction' ? 'runAsync' : 'run in a task'
+  throw new TypeError(
+    `${what}: it does not wait for the code of this ${kind}; use ${verb}, or a plain function`,
+  )
 }
 
 function isIterator(value: unknown): value is Generator<number, unknown, unknown> {

@@ -67,9 +67,19 @@ export abstract class SyncObject implements ObjectWords {
         `dispose: ${this.describe()} has waiters; dispose of it when no wait is left`,
       )
     }
+    if (this.isHeld())
+      throw new SyncError(
+        'ERR_HEDDLE_BUSY',
+        `dispose: ${this.describe()} is in use; dispose of it after that`,
+      )
     Atomics.store(this.i32, this.at + DOMAIN, DISPOSED)
     // Every fast path fails at this bit, and the slow path checks DISPOSED.
     Atomics.or(this.i32, this.at, HAS_WAITERS)
+  }
+
+  /** Whether a caller holds it, or runs its function. */
+  protected isHeld(): boolean {
+    return false
   }
 
   /** @internal */

@@ -176,12 +176,22 @@ test('wrong limits, cases and tokens: each error has the value, and the object i
     [[{ send: null, value: 1 }], 'select: case 0: null is not a Channel'],
     [[{ otherwise: false }], 'select: case 0: otherwise: false is not true'],
     [[{ timeout: '5' }], "select: timeout: '5' is not a time"],
+    [[{ receive: channel, timeout: 5 }], 'select: case 0 has receive and timeout'],
+    [[{ receive: channel, send: channel, value: 1 }], 'select: case 0 has receive and send'],
   ]
   for (const [wrong, text] of cases) {
     await expect(selectAsync(wrong as never)).rejects.toThrow(text)
     expect(() => selectSync(wrong as never)).toThrow(text)
   }
   expect(channel.trySend(1)).toBe(false)
+
+  const queue = new SharedQueue({ capacity: 2, fields: 2 })
+  queue.tryPush(1, 2)
+  for (const into of [{ timeout: 5 }, new Float64Array(1), null] as never[]) {
+    expect(() => queue.popSync(into)).toThrow('pop(into, options): into: got')
+    await expect(queue.popAsync(into)).rejects.toThrow('pop(into, options): into: got')
+  }
+  expect(queue.popSync(new Float64Array(2))).toEqual(new Float64Array([1, 2]))
 
   for (const token of [{}, null, 5])
     await expect(new Condition().waitAsync(token as never)).rejects.toThrow(
@@ -241,11 +251,39 @@ test('an object that was disposed of, and disposing of one that is in use', asyn
   const token = mutex.lockSync()
   expect(codeOf(() => mutex[Symbol.dispose]())).toBe('ERR_HEDDLE_BUSY')
   token.unlock()
+  const lock = new RwLock()
+  for (const guard of [lock.lockReadSync(), lock.lockWriteSync.bind(lock)]) {
+    const held = typeof guard === 'function' ? guard() : guard
+    expect(codeOf(() => lock[Symbol.dispose]())).toBe('ERR_HEDDLE_BUSY')
+    held.unlock()
+  }
+  const once = new Once()
+  expect(once.runSync(() => expect(codeOf(() => once[Symbol.dispose]())).toBe('ERR_HEDDLE_BUSY'))).toBe(true)
+  for (const unused of [lock, once]) unused[Symbol.dispose]()
+  expect(codeOf(() => lock.lockReadSync())).toBe('ERR_HEDDLE_DISPOSED')
   const latch = new Latch(1)
   const waiting = latch.waitAsync()
   expect(codeOf(() => latch[Symbol.dispose]())).toBe('ERR_HEDDLE_BUSY')
   latch.countDown()
   await waiting
+})
+
+test('a function that Once would not wait for', async () => {
+  const once = new Once()
+  let ran = false
+  const later = async (): Promise<void> => void (ran = true)
+  const generator = function* (): Generator<number, void> {
+    ran = true
+    yield 0
+  }
+  expect(() => once.runSync(later)).toThrow('use runAsync')
+  for (const wrong of [generator, 5, undefined] as (() => void)[]) {
+    expect(() => once.runSync(wrong)).toThrow(TypeError)
+    await expect(once.runAsync(wrong)).rejects.toThrow(TypeError)
+  }
+  expect([ran, once.done]).toEqual([false, false])
+  expect(await once.runAsync(later)).toBe(true)
+  expect([ran, once.done]).toEqual([true, true])
 })
 
 test('the handle of an object of another class', () => {
