@@ -432,7 +432,7 @@ export class PayloadEncoder {
    */
   private errorProperties(error: Error, depth: number, name: string | undefined): void {
     const { writer } = this
-    const keys = Object.keys(error).filter(key => key !== 'message' && key !== 'stack' && key !== 'cause')
+    const keys = this.errorKeys(error)
     if (name !== undefined && !keys.includes('name')) keys.push('name')
     for (const key of keys) {
       this.steps[depth] = key
@@ -446,6 +446,10 @@ export class PayloadEncoder {
       if (!this.omits || !(refusal.thrown instanceof UntravelableError)) throw refusal.thrown
     }
     writer.tag(format.ABSENT, 0)
+  }
+
+  protected errorKeys(error: Error): string[] {
+    return Object.keys(error).filter(key => key !== 'message' && key !== 'stack' && key !== 'cause')
   }
 
   /** The name that an error has as a property of its own when it arrives. */

@@ -340,7 +340,8 @@ export class ImageDecoder extends PayloadDecoder {
   private extra(flags: number): unknown {
     const prototype = (flags & format.EXTRA_PROTOTYPE) === 0 ? null : this.prototypeOf(this.name())
     const object = this.own(this.value())
-    if (typeof object !== 'object' || object === null) throw damaged('a wrapper without its object')
+    if (!isObject(object) || (typeof object === 'function' && prototype !== null))
+      throw damaged('a wrapper without its object')
     if (prototype !== null) Object.setPrototypeOf(object, prototype)
     if ((flags & format.EXTRA_PROPERTIES) !== 0) {
       this.into = object
@@ -416,6 +417,10 @@ export class ImageDecoder extends PayloadDecoder {
     if (value !== undefined && typeof value !== 'function') throw damaged('an accessor is no function')
     return value as (() => unknown) | undefined
   }
+}
+
+function isObject(value: unknown): value is object {
+  return (typeof value === 'object' && value !== null) || typeof value === 'function'
 }
 
 function platformObject(key: string): object {

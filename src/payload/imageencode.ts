@@ -1,5 +1,6 @@
 import * as format from './format.ts'
 import {
+  type ClosureName,
   type CodeName,
   type ImageCode,
   imageCode,
@@ -7,9 +8,10 @@ import {
   imageKindOf,
   type PrivateValues,
 } from './imagekinds.ts'
-import { intrinsicName, symbolName } from './intrinsics.ts'
+import { intrinsicName, isHostClass, symbolName } from './intrinsics.ts'
 import * as kinds from './kinds.ts'
 import { errorNumber } from './errorclass.ts'
+import { extraProperties, isOrdinary } from './extraproperties.ts'
 import { PayloadEncoder, type ObjectIds } from './encode.ts'
 import { isProxy } from './proxies.ts'
 import { type HeldWeakly, type WeakEntry, weakEntryOf } from './weakentries.ts'
@@ -24,6 +26,7 @@ const getOwn = Object.getOwnPropertyDescriptor
 const getPrototype = Object.getPrototypeOf as (value: object) => object | null
 
 const none: readonly HeldWeakly[] = []
+const noKeys: readonly PropertyKey[] = []
 
 /** The module of the objects that the platform holds. */
 export const PLATFORM = 'platform'
@@ -133,8 +136,13 @@ export class ImageEncoder extends PayloadEncoder {
     const made = this.code?.closureOf(value)
     if (made === undefined) return this.refuseFunction(value)
     this.weakly(value)
+    const prototype = getPrototype(value)
+    if (prototype === null || intrinsicName(prototype) === undefined)
+      return this.refuse(value, 'a function with a prototype of its own')
     const { writer } = this
-    const own = extraKeys(value)
+    const own = closureExtras(value, made)
+    const integrity = integrityOf(value)
+    if (integrity !== 0) writer.tag(format.EXTRA, integrity << format.EXTRA_INTEGRITY_SHIFT)
     writer.tag(format.CLOSURE, made.captured.length * 4 + (made.isMarked ? 2 : 0) + (own.length > 0 ? 1 : 0))
     this.name(made.code)
     this.capturing++
@@ -349,7 +357,7 @@ export class ImageEncoder extends PayloadEncoder {
       this.value(prototype)
       this.depth--
     }
-    if (typeof object === 'function') this.exact(object, extraKeys(object))
+    if (typeof object === 'function') this.exact(object, closureExtras(object, this.code!.closureOf(object)!))
     else this.whole(object, true)
     if (privates !== null) this.privates(privates)
     this.depthBase = base
@@ -368,7 +376,7 @@ export class ImageEncoder extends PayloadEncoder {
       return
     }
     const slot = kinds.kindOf(value)
-    this.extra(value, slot, prototype)
+    const extras = this.extra(value, slot, prototype)
     if (slot === kinds.PLAIN) {
       if (isArguments(value)) {
         const list = Array.from(value as ArrayLike<unknown>)
@@ -384,7 +392,7 @@ export class ImageEncoder extends PayloadEncoder {
       if (!isAllocated && prototype === null) writer.tag(format.OBJECT_WITHOUT_PROTOTYPE, 0)
       else if (!isAllocated && prototype !== Object.prototype) {
         writer.tag(format.INSTANCE, 0)
-        this.name(this.classOf(value, prototype as object))
+        this.name(this.classOf(value, prototype))
       }
       const keys = Reflect.ownKeys(value)
       if (isSimple(value, keys)) this.properties(value as Record<string, unknown>)
@@ -396,44 +404,35 @@ export class ImageEncoder extends PayloadEncoder {
       writer.double((value as RegExp).lastIndex)
     }
     this.slots(value, slot)
-    if (this.hasExtraProperties(value, slot)) this.exact(value, this.extraProperties(value, slot))
+    if (extras.length > 0) this.exact(value, extras)
   }
 
-  /** What a wrapper says about an object beyond its slots: its class, its properties, its frozen state. */
-  private extra(value: object, slot: number, prototype: object | null): void {
+  /**
+   * What a wrapper says about an object beyond its slots: its class, its properties, its frozen state.
+   * Returns the properties.
+   */
+  private extra(value: object, slot: number, prototype: object | null): readonly PropertyKey[] {
     let flags = 0
+    let extras: readonly PropertyKey[] = noKeys
     let name: CodeName | undefined
     if (slot !== kinds.PLAIN && slot !== kinds.TRAVELLING && slot !== kinds.PUBLISHED) {
       if (prototype !== standardPrototype(value, slot)) {
-        name = this.classOf(value, prototype as object)
+        name = this.classOf(value, prototype)
         flags |= format.EXTRA_PROTOTYPE
       }
-      if (this.hasExtraProperties(value, slot)) flags |= format.EXTRA_PROPERTIES
+      extras = extraProperties(value, slot, name !== undefined)
+      if (extras.length > 0) flags |= format.EXTRA_PROPERTIES
     }
-    if (!Object.isExtensible(value)) {
-      const level = Object.isFrozen(value) ? 3 : Object.isSealed(value) ? 2 : 1
-      flags |= level << format.EXTRA_INTEGRITY_SHIFT
-    }
-    if (flags === 0) return
+    flags |= integrityOf(value) << format.EXTRA_INTEGRITY_SHIFT
+    if (flags === 0) return extras
     this.writer.tag(format.EXTRA, flags)
     if (name !== undefined) this.name(name)
+    return extras
   }
 
-  private hasExtraProperties(value: object, slot: number): boolean {
-    switch (slot) {
-      case kinds.MAP:
-      case kinds.SET:
-      case kinds.DATE:
-      case kinds.REGEXP:
-        return this.extraProperties(value, slot).length > 0
-      default:
-        return false
-    }
-  }
-
-  private extraProperties(value: object, slot: number): readonly PropertyKey[] {
-    const keys = Reflect.ownKeys(value)
-    return slot === kinds.REGEXP ? keys.filter(key => key !== 'lastIndex') : keys
+  /** The others are written with their flags, and an accessor is not called. */
+  protected override errorKeys(error: Error): string[] {
+    return super.errorKeys(error).filter(key => isOrdinary(getOwn(error, key)!))
   }
 
   /** True if the prototype has no class that a module holds: then it travels like any object. */
@@ -450,18 +449,20 @@ export class ImageEncoder extends PayloadEncoder {
   private lastPrototype: object | null = null
   private lastIsMade = false
 
-  private classOf(value: object, prototype: object): CodeName {
-    const name = this.code?.classOf(prototype) ?? this.platformClass(prototype)
+  private classOf(value: object, prototype: object | null): CodeName {
+    if (prototype === null) return this.refuse(value, `${describe(value)} without a prototype`)
+    const name = this.code?.classOf(prototype) ?? this.platformClass(value, prototype)
     if (name === undefined) return this.refuse(value, classText(value))
     if (typeof name === 'string') return this.refuse(value, `${classText(value)} ${name}, and`)
     return name
   }
 
-  private platformClass(prototype: object): CodeName | undefined {
+  private platformClass(value: object, prototype: object): CodeName | undefined {
     const own = getOwn(prototype, 'constructor')?.value as object | undefined
     if (own === undefined || intrinsicName(own) === undefined || intrinsicName(prototype) === undefined)
       return undefined
-    return this.intrinsic(own)
+    // The platform keeps its state where no code of the program reads it.
+    return isHostClass(own) && kinds.kindOf(value) === kinds.PLAIN ? undefined : this.intrinsic(own)
   }
 
   private parts(value: object, kind: ImageKind): void {
@@ -561,20 +562,32 @@ function isArguments(value: object): boolean {
   return Object.hasOwn(value, 'callee') && Object.prototype.toString.call(value) === '[object Arguments]'
 }
 
+/** 0: it can be extended. 1: not. 2: sealed. 3: frozen. */
+function integrityOf(value: object): number {
+  if (Object.isExtensible(value)) return 0
+  return Object.isFrozen(value) ? 3 : Object.isSealed(value) ? 2 : 1
+}
+
 /** Keys that every function has, or that the compiler gives it. */
 const functionKeys: ReadonlySet<PropertyKey> = new Set([
-  'length',
-  'name',
   'arguments',
   'caller',
   Symbol.for('heddle.twin'),
   Symbol.for('heddle.itself'),
 ])
 
-function extraKeys(fn: object): readonly PropertyKey[] {
+/** The properties of a closure that its maker does not give it: `name` and `length` if they are others. */
+function closureExtras(fn: object, { name, length }: ClosureName): readonly PropertyKey[] {
   // The prototype of a generator function is made with it.
   const isGenerator = /Generator/.test(Object.prototype.toString.call(fn))
-  return Reflect.ownKeys(fn).filter(key => !functionKeys.has(key) && !(isGenerator && key === 'prototype'))
+  return Reflect.ownKeys(fn).filter(key => {
+    if (key === 'name' || key === 'length') {
+      const property = getOwn(fn, key)!
+      const isFixed = !property.writable && !property.enumerable && property.configurable
+      return !isFixed || property.value !== (key === 'name' ? name : length)
+    }
+    return !functionKeys.has(key) && !(isGenerator && key === 'prototype')
+  })
 }
 
 function standardPrototype(value: object, slot: number): object | null {
@@ -595,6 +608,12 @@ function standardPrototype(value: object, slot: number): object | null {
       const number = format.viewNumbers.get((kinds.typedArrayName(value) as string | undefined) ?? 'DataView')
       return format.viewClasses[number as number]!.prototype as object
     }
+    case kinds.ARRAY_BUFFER:
+      return ArrayBuffer.prototype
+    case kinds.DOM_EXCEPTION:
+      return DOMException.prototype
+    case kinds.BOXED:
+      return Object.getPrototypeOf(Object(kinds.unbox(value))) as object
     default:
       return getPrototype(value)
   }

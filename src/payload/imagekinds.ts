@@ -65,6 +65,9 @@ export interface ClosureName {
   readonly captured: readonly unknown[]
   /** It has the mark of functions that unwind: some get it only when they are passed on. */
   readonly isMarked: boolean
+  /** The name and the length that a closure of this maker has. */
+  readonly name: string
+  readonly length: number
 }
 
 let code: ImageCode | null = null

@@ -81,6 +81,16 @@ export function intrinsicName(value: object): string | undefined {
   return intrinsics().names.get(value)
 }
 
+/** Classes that are not those of the language. An instance has a state that only the platform can copy. */
+const hosts: ReadonlySet<string> = new Set(
+  'TextEncoder TextDecoder URL URLSearchParams AbortController AbortSignal Event EventTarget Blob'.split(' '),
+)
+
+export function isHostClass(value: object): boolean {
+  const name = intrinsicName(value)
+  return name !== undefined && hosts.has(name)
+}
+
 export function intrinsicByName(name: string): object | undefined {
   return intrinsics().objects.get(name)
 }

@@ -28,14 +28,30 @@ export class WeakEntry {
   }
 }
 
+const probe = {}
+
+/** True for a collection itself, not for the prototype of a class that extends one. */
 export function isWeak(value: object): value is WeakCollection {
-  return value instanceof WeakMap || value instanceof WeakSet
+  if (!(value instanceof WeakMap || value instanceof WeakSet)) return false
+  try {
+    hasIn(value as WeakCollection, probe)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** By the platform's method: that of a derived class is code of the program. */
+function hasIn(collection: WeakCollection, key: object): boolean {
+  return collection instanceof WeakMap
+    ? WeakMap.prototype.has.call(collection, key)
+    : WeakSet.prototype.has.call(collection, key)
 }
 
 /** The entry of an object in a collection, or undefined. */
 export function weakEntryOf({ collection, holder }: HeldWeakly, key: object): WeakEntry | undefined {
-  if (!collection.has(key)) return undefined
-  const value = collection instanceof WeakMap ? collection.get(key) : undefined
+  if (!hasIn(collection, key)) return undefined
+  const value = collection instanceof WeakMap ? WeakMap.prototype.get.call(collection, key) : undefined
   return new WeakEntry(collection, holder, key, value)
 }
 
@@ -52,8 +68,8 @@ registerImageKind<WeakEntry>(WeakEntry.prototype, {
     Object.assign(entry, { collection, key, value })
   },
   settle({ collection, key, value }) {
-    if (collection instanceof WeakMap) collection.set(key as object, value)
-    else (collection as WeakSet<object>).add(key as object)
+    if (collection instanceof WeakMap) WeakMap.prototype.set.call(collection, key as object, value)
+    else WeakSet.prototype.add.call(collection as WeakSet<object>, key as object)
   },
   steps: ({ holder }) => [`the entry in ${holder}`],
 })

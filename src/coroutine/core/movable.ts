@@ -44,6 +44,8 @@ export interface MovableFunction {
 interface Entry extends CodeName {
   readonly fn: MovableFunction
   readonly of: Module
+  /** The name and the length of a closure of this maker, when they were asked for. */
+  sample: { readonly name: string; readonly length: number } | null
 }
 
 interface Module {
@@ -86,7 +88,7 @@ export function registerMovable(
   const found = moduleOf(module, url)
   const { entries, values } = found
   for (const fn of functions) {
-    const entry: Entry = { module, url, key: fn.key, hash: fn.hash, fn, of: found }
+    const entry: Entry = { module, url, key: fn.key, hash: fn.hash, fn, of: found, sample: null }
     if (fn.hash !== '') entries.set(fn.key, entry)
     if (fn.reenter) names.set(fn.reenter, entry)
     if (fn.make) makers.set(fn.make, entry)
@@ -392,7 +394,13 @@ const found: ImageCode = {
     if (made === undefined) return undefined
     const entry = makers.get(made[0] as object)
     if (entry === undefined) return undefined
-    return { code: entry, captured: made.slice(1), isMarked: Object.hasOwn(fn, itself) }
+    const captured = made.slice(1)
+    if (entry.sample === null) {
+      const { name, length } = entry.fn.make!(...captured) as { name: string; length: number }
+      entry.sample = { name, length }
+    }
+    const { name, length } = entry.sample
+    return { code: entry, captured, isMarked: Object.hasOwn(fn, itself), name, length }
   },
   find(name) {
     if (name.hash === '' || /^(?:text|value) /.test(name.hash)) return findValue(name)
