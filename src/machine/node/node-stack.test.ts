@@ -46,6 +46,24 @@ test('concurrent callers each get an answer, and the thread is resumed', async (
   await once(worker, 'exit')
 })
 
+test('a thread whose stack was taken dies when its heap is full: no debugger stops it there', async () => {
+  const words = new Int32Array(new SharedArrayBuffer(8))
+  const code = `
+    const { workerData } = require('node:worker_threads')
+    const full = []
+    for (;;) {
+      Atomics.add(workerData, 0, 1)
+      if (Atomics.load(workerData, 1) !== 0) full.push(new Array(1e5).fill(full.length))
+    }`
+  const resourceLimits = { maxOldGenerationSizeMb: 32 }
+  const worker = new Worker(code, { eval: true, workerData: words, resourceLimits })
+  const died = once(worker, 'error')
+  await nextTurn(words)
+  expect(Array.isArray(await stackOfThread(worker, 60_000))).toBe(true)
+  Atomics.store(words, 1, 1)
+  expect(await died.then(([error]) => error as unknown)).toMatchObject({ code: 'ERR_WORKER_OUT_OF_MEMORY' })
+})
+
 test('a thread that has ended has no stack', async () => {
   const { worker, words } = makeThread()
   await nextTurn(words)

@@ -17,6 +17,14 @@ import type { Worker } from 'node:worker_threads'
  *
  * Detaching from a paused thread does not always resume it either. So the session stays attached until the
  * thread reports that it has resumed or ended. Only the caller stops waiting, at the limit of (A).
+ *
+ * V8 also pauses by itself: a thread whose debugger is enabled, when its heap is full. So the debugger is
+ * disabled together with the resumption (C), and the session stays until the thread has done both. Otherwise:
+ *
+ *   caller                                     target thread
+ *   ------                                     -------------
+ *   resumes it, and detaches
+ *                                              its heap is full: it pauses, instead of dying
  */
 const ANSWER_MS = 1000
 
@@ -32,6 +40,8 @@ export interface CallFrame {
 }
 
 interface Message {
+  /** The number of the request that this answers. */
+  readonly id?: number
   readonly method?: string
   readonly params?: {
     readonly callFrames?: readonly CallFrame[]
@@ -107,9 +117,10 @@ async function resumeThread(worker: Worker): Promise<void> {
   if (worker.threadId < 0) return detach()
   worker.once('exit', detach)
   onAttached(session, worker, (send, hear) => {
-    hear(({ method }) => {
-      if (method === 'Debugger.paused') send('Debugger.resume')
-      if (method === 'Debugger.resumed') detach()
+    let last = 0
+    hear(({ id, method }) => {
+      if (id !== undefined && id === last) detach()
+      if (method === 'Debugger.paused') last = release(send)
     })
     send('Debugger.enable')
   })
@@ -185,16 +196,17 @@ function stop(
   if (worker.threadId < 0) return gone()
   worker.once('exit', gone)
   onAttached(session, worker, (send, hear) => {
-    hear(({ method, params: event }) => {
+    let last = 0
+    hear(({ id, method, params: event }) => {
       if (method === 'Debugger.scriptParsed') {
         scripts.set(event!.scriptId!, { url: event!.url ?? '', sourceMapURL: event!.sourceMapURL ?? '' })
       }
-      if (method === 'Debugger.resumed') {
+      if (id !== undefined && id === last) {
         worker.off('exit', gone)
         ended()
       }
       if (method !== 'Debugger.paused') return
-      send('Debugger.resume')
+      last = release(send)
       stopped(event?.callFrames ?? [])
     })
     send('Debugger.enable')
@@ -202,14 +214,20 @@ function stop(
   })
 }
 
+/** (C) Returns the number of the request whose answer says that the thread runs, and pauses no more. */
+function release(send: (method: string) => number): number {
+  send('Debugger.resume')
+  return send('Debugger.disable')
+}
+
 /**
- * Attaches the session to the thread. `attached` receives one function that sends a method to the thread, and
- * one that subscribes to its events.
+ * Attaches the session to the thread. `attached` receives one function that sends a method to the thread and
+ * returns its number, and one that subscribes to the thread's messages.
  */
 function onAttached(
   session: import('node:inspector').Session,
   { threadId }: Worker,
-  attached: (send: (method: string) => void, hear: (listener: (message: Message) => void) => void) => void,
+  attached: (send: (method: string) => number, hear: (listener: (message: Message) => void) => void) => void,
 ): void {
   session.on('NodeWorker.attachedToWorker', ({ params }) => {
     // The inspector counts sessions; the title contains the thread's own number: [worker 3] heddle cpu 1.
@@ -220,6 +238,7 @@ function onAttached(
       method => {
         const message = JSON.stringify({ id: ++id, method })
         session.post('NodeWorker.sendMessageToWorker', { sessionId, message })
+        return id
       },
       listener =>
         session.on('NodeWorker.receivedMessageFromWorker', received => {
