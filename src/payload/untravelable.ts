@@ -68,9 +68,9 @@ export function describe(value: unknown): string {
 
 /** Why a value cannot travel, as a text with its path. */
 export function reasonInWords(path: string, refusal: unknown): string {
-  if (refusal instanceof UntravelableError) return refusal.message
   let text: string
   try {
+    if (refusal instanceof UntravelableError) return refusal.message
     text = String(refusal)
   } catch {
     text = 'an error that cannot be shown'

@@ -6,7 +6,7 @@ import { resumable } from './generators.ts'
 import type { Waker } from '../../thread/runner.ts'
 import { beginWait, currentRunner, endWait, reportProgress, TIMED_OUT } from './runner.ts'
 import { PREEMPTED, SUSPENDED } from './stops.ts'
-import { isThenable } from './thenable.ts'
+import { follow, isThenable } from './thenable.ts'
 
 /**
  * The calls that block a coroutine. In a 'use task' function they are plain calls; in a generator they follow
@@ -196,7 +196,8 @@ export function* waitForm<T>(
   checkSignal(signal)
   if (!isThenable(promise)) return promise
   const value = yield* suspending(timeout, signal, waker => {
-    promise.then(
+    void follow(
+      promise,
       settled => waker.wake(settled),
       error => waker.fail(error),
     )

@@ -131,7 +131,7 @@ export function signError(error: unknown, co: Co<any>): void {
 function mendingOf(error: Captured & object): Mending {
   let mending = mendings.get(error)
   if (mending === undefined) {
-    mending = { passed: [withoutMachinery(error.stack ?? '')], callers: [] }
+    mending = { passed: [withoutMachinery(stackOf(error) ?? '')], callers: [] }
     mendings.set(error, mending)
   }
   return mending
@@ -173,7 +173,18 @@ function framesOf(stack: string | undefined): string[] {
 }
 
 function hasStack(error: unknown): error is Captured & object {
-  return typeof error === 'object' && error !== null && typeof (error as Captured).stack === 'string'
+  return stackOf(error) !== null
+}
+
+/** Null: it has none, or it cannot be read. A getter, a proxy or \`Error.prepareStackTrace\` may throw. */
+function stackOf(error: unknown): string | null {
+  if (typeof error !== 'object' || error === null) return null
+  try {
+    const { stack } = error as Captured
+    return typeof stack === 'string' ? stack : null
+  } catch {
+    return null
+  }
 }
 
 function writeStack(error: Captured, { passed, callers }: Mending): void {

@@ -1,3 +1,4 @@
+import { follow } from '../../coroutine/core/thenable.ts'
 import { AWAITS } from '../../sched/core/cpuloop.ts'
 import { beginSleep, endSleep, takePending } from '../../sched/core/sleep.ts'
 import { SWITCH_PREEMPTED, SWITCH_SLEEPS } from '../../sched/core/switch.ts'
@@ -35,7 +36,8 @@ export function awaitResult(on: KernelCpu, run: CpuTask, promise: PromiseLike<un
     rare.settled = { threw, value }
     wakeFromAwait(on, run)
   }
-  promise.then(
+  void follow(
+    promise,
     value => settle(false, value),
     error => settle(true, error),
   )

@@ -4,7 +4,7 @@ import { wakeAll } from '../../futex/core/queue.ts'
 import { isGenerator } from '../../coroutine/core/generators.ts'
 import type { Coroutine } from '../../coroutine/core/coroutine.ts'
 import { CpuRunner } from '../../coroutine/core/cpurunner.ts'
-import { isThenable } from '../../coroutine/core/thenable.ts'
+import { follow, isAwaited } from '../../coroutine/core/thenable.ts'
 import { addStackFloor } from '../../coroutine/core/uncaught.ts'
 import {
   type FaceUser,
@@ -76,6 +76,8 @@ addStackFloor('KernelCpu.call')
  */
 const STRETCH_MS = 0.001
 const ONE_GO_MS = 0.01
+
+const noEffect = (): void => {}
 
 /**
  * A CPU of the kernel as its own thread sees it: it runs the code of tasks. A task that is resumed for the
@@ -342,12 +344,14 @@ export class KernelCpu implements Runner {
   private runInOneGo(fn: TaskFunction, args: readonly unknown[]): number {
     let value: unknown
     let forgotten: Error | null
+    let isCoroutine: boolean
     const outer = swapFaceUser(this.plainCode)
     try {
       const enter = this.run === null ? null : (this.run.extras?.enter ?? null)
       value = enter === null ? this.call(fn, args) : enter(() => this.call(fn, args))
       if (isUnrun(value)) value = runFace(value)
       forgotten = unrunError()
+      isCoroutine = isGenerator(value)
     } catch (error) {
       return this.finish({ threw: true, value: error })
     } finally {
@@ -355,12 +359,12 @@ export class KernelCpu implements Runner {
       swapFaceUser(outer)
     }
     if (forgotten !== null) {
-      if (isThenable(value)) value.then(undefined, () => {})
+      if (isAwaited(value)) void follow(value, noEffect, noEffect)
       return this.finish({ threw: true, value: forgotten })
     }
     if (this.cpu.stepwise) this.cpu.charge(ONE_GO_MS)
-    if (isThenable(value)) return awaitResult(this, this.currentRun(), value)
-    if (isGenerator(value))
+    if (isAwaited(value)) return awaitResult(this, this.currentRun(), value)
+    if (isCoroutine)
       return this.start(
         taskFunction(fn.name, () => value),
         [],
@@ -445,7 +449,7 @@ export class KernelCpu implements Runner {
   }
 
   private ended(run: CpuTask, threw: boolean, value: unknown): number {
-    if (!threw && isThenable(value)) return awaitResult(this, run, value)
+    if (!threw && isAwaited(value)) return awaitResult(this, run, value)
     return this.finish({ threw, value })
   }
 

@@ -33,10 +33,17 @@ export interface Ending {
 
 /** `exit(value)` throws this through a task, which ends as if it had returned the value. */
 export class TaskExit {
+  // oxlint-disable-next-line no-unused-private-class-members -- `is` tests for it
+  readonly #isExit = true
   readonly value: unknown
 
   constructor(value: unknown) {
     this.value = value
+  }
+
+  /** Whether this was thrown. It reads nothing of the value, which may be a proxy that throws. */
+  static is(thrown: unknown): thrown is TaskExit {
+    return typeof thrown === 'object' && thrown !== null && #isExit in thrown
   }
 }
 
@@ -86,7 +93,7 @@ function hasMore({ i32, s }: KernelView): boolean {
 function storeResult(view: KernelView, job: number, ending: Ending, mail: CpuMail): number {
   const { codec, i32 } = view
   let { threw, value } = ending
-  if (threw && value instanceof TaskExit) {
+  if (threw && TaskExit.is(value)) {
     threw = false
     value = value.value
   }
