@@ -198,6 +198,22 @@ test('a child that was bound to the dead CPU, and never started, is dropped once
   await expect.poll(() => leftSince(kernel, before)).toEqual({})
 })
 
+test.each(['while the CPU is idle', 'when the kernel closes'])(
+  'a promise that an ended task left rejected is reported %s, and no later task fails with it',
+  async moment => {
+    const { kernel, work } = await boot({ cpus: 1 })
+    const deaths: CpuDeath[] = []
+    kernel.on('death', death => deaths.push(death))
+    expect(await kernel.spawn(work.leavesRejection, ['left behind'])).toBe(1)
+    if (moment === 'while the CPU is idle') {
+      await until('the death is reported', () => deaths.length > 0)
+      expect(await kernel.spawn(work.echo, [2])).toBe(2)
+    }
+    await kernel.close()
+    expect(deaths).toMatchObject([{ cpu: 0, reason: 'uncaught error', error: { message: 'left behind' } }])
+  },
+)
+
 test.each(['leavesRejection', 'leavesTimer'] as const)(
   'an error that a task %s is told to the program although no task fails',
   async leaves => {

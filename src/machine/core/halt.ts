@@ -92,25 +92,37 @@ export function haltBlocking(i32: Int32Array, cpu: number, timeout: number): voi
   finishHalt(i32, cpu)
 }
 
-/** As `haltBlocking`, after spinning for a kick. `now`: milliseconds. */
-export function haltAfterSpin(
+/**
+ * Before a halt: spins for a kick, if the budget and the other CPUs allow it. True: it was kicked, and must
+ * search for work. `now`: milliseconds.
+ */
+export function spinBeforeHalt(
   i32: Int32Array,
   machine: Region,
   cpu: number,
   timeout: number,
   now: () => number,
   budget: SpinBudget,
-): void {
+): boolean {
   const spinner = machine.start + MachineRecord.spinner
-  const spins = budget.ms > 0 && timeout > budget.ms && mayOneSpin(i32, spinner, cpu)
-  if (spins && spinForKick(i32, spinner, cpu, now, budget.ms)) {
-    budget.found()
-    finishHalt(i32, cpu)
-    return
-  }
+  budget.spun = budget.ms > 0 && timeout > budget.ms && mayOneSpin(i32, spinner, cpu)
+  if (!budget.spun || !spinForKick(i32, spinner, cpu, now, budget.ms)) return false
+  budget.found()
+  finishHalt(i32, cpu)
+  return true
+}
+
+/** As `haltBlocking`, after `spinBeforeHalt`: the budget counts the sleep. */
+export function haltAfterSpin(
+  i32: Int32Array,
+  cpu: number,
+  timeout: number,
+  now: () => number,
+  budget: SpinBudget,
+): void {
   const began = now()
   haltBlocking(i32, cpu, timeout)
-  if (spins || budget.ms === 0) budget.slept(now() - began)
+  if (budget.spun || budget.ms === 0) budget.slept(now() - began)
 }
 
 /** As `haltBlocking`, without blocking: the event loop runs, and its callbacks may kick this CPU. */

@@ -97,6 +97,11 @@ export abstract class Cpu {
    * loop.
    */
   outstanding = 0
+  /**
+   * The event loop turns once before the CPU next sleeps or ends: the engine finds promises that were left
+   * rejected only there.
+   */
+  turnsFirst = false
 
   constructor(arena: Arena, region: Region, id: number, stepwise: boolean) {
     this.arena = arena

@@ -28,6 +28,8 @@ const SHORT_SLEEPS_MOST = 64
 export class SpinBudget {
   /** How long to spin, in milliseconds; 0: not at all. */
   ms: number
+  /** Whether the thread has spun before this sleep. */
+  spun = false
   private readonly most: number
   private credit = CREDIT
   private shortSleeps = 0

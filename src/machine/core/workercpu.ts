@@ -1,6 +1,6 @@
 import type { Arena, Region } from '../../arena/memory/arena.ts'
 import { CPU_OFFLINE, CPU_ONLINE, CpuRecord } from './cpurecord.ts'
-import { haltAfterSpin, haltTurning, SPIN_MS } from './halt.ts'
+import { haltAfterSpin, haltTurning, SPIN_MS, spinBeforeHalt } from './halt.ts'
 import { Cpu, type CpuProgram, HALT, MICROTASKS, STEP } from './machine.ts'
 import { SpinBudget } from './spinbudget.ts'
 
@@ -45,7 +45,9 @@ export async function runCpu(
     if (done) break
     if (value === STEP) continue
     if (value === HALT && cpu.outstanding === 0 && !cpu.mailPending) {
-      haltAfterSpin(i32, cpu.region, record, timeLeft(cpu), now, budget)
+      if (spinBeforeHalt(i32, cpu.region, record, timeLeft(cpu), now, budget)) continue
+      if (cpu.turnsFirst) await turnFirst(cpu, turn)
+      haltAfterSpin(i32, record, timeLeft(cpu), now, budget)
       continue
     }
     Atomics.store(i32, record + CpuRecord.turning, 1)
@@ -57,6 +59,14 @@ export async function runCpu(
   cpu.setActive(false)
   cpu.disarmTick()
   Atomics.store(i32, record + CpuRecord.state, CPU_OFFLINE)
+}
+
+/** The turn that reports promises which ended tasks have left rejected. */
+async function turnFirst(cpu: WorkerCpu, turn: () => Promise<void>): Promise<void> {
+  cpu.turnsFirst = false
+  Atomics.store(cpu.i32, cpu.record + CpuRecord.turning, 1)
+  await turn()
+  Atomics.store(cpu.i32, cpu.record + CpuRecord.turning, 0)
 }
 
 function timeLeft(cpu: WorkerCpu): number {

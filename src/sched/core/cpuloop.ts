@@ -81,6 +81,8 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
   let why = SWITCH_PREEMPTED
   let turns = LOOK_UP_EVERY
   let postponed = false
+  /** A task has ended since the CPU last had none. */
+  let ended = false
   const { arrivals, ext } = s
   const generation = ext.record + ExtRecord.generation
   ext.fetch ??= policyImporter(cpu)
@@ -128,7 +130,10 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
     if (ext.policy !== null) beforeSwitch(s, why)
     current = schedule(s, why)
     if (ext.policy !== null) afterSwitch(s, prev, current, why)
-    if (why === SWITCH_EXITS) reapTask(s, i32[prev + Entity.task])
+    if (why === SWITCH_EXITS) {
+      reapTask(s, i32[prev + Entity.task])
+      ended = true
+    }
     if (balances && why === SWITCH_PREEMPTED && prev !== current) outranked(s, prev, current)
     why = SWITCH_PREEMPTED
     if (postponed) continue
@@ -136,7 +141,17 @@ export function* cpuLoop(cpu: Cpu, s: Scheduler, resume: Resume): Generator<CpuR
     if (balances && online && i32[current + Entity.priority] >> 2 > FAIR_MAJOR_PRIORITY && takeOthers(s))
       continue
     if (current === idle) {
-      if (!online && Atomics.load(i32, queue + RunQueue.bound) === 0) break
+      const isEmpty = Atomics.load(i32, queue + RunQueue.bound) === 0
+      if (isEmpty && ended) {
+        ended = false
+        cpu.turnsFirst = !stepwise
+      }
+      if (!online && isEmpty) {
+        if (!cpu.turnsFirst) break
+        cpu.turnsFirst = false
+        yield TURN
+        continue
+      }
       adoptFromGone(s)
       runCallbacks(s)
       // A policy that this CPU has just left may have put tasks on this queue.
