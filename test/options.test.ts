@@ -9,6 +9,7 @@ import { heddleChecker } from '../src/checker/run/vite.ts'
 import heddleVite from '../src/compiler/bundlers/vite.ts'
 import { Schedule } from '../src/coroutine/index.ts'
 import { Kernel, TaskLocal } from '../src/index.ts'
+import { setRunDefaults } from '../src/kernel/boot/rundefaults.ts'
 import { Piscina } from '../src/piscina/index.ts'
 import * as sync from '../src/sync/index.ts'
 import * as trace from '../src/trace/index.ts'
@@ -274,4 +275,65 @@ test.each(
   const error = await refusal(call, { [option]: value })
   expect(error?.message).toContain(option)
   expect(error?.message).not.toMatch(/undefined|Cannot read|is not a function or its return value/)
+})
+
+// A call of the table adds an option, the capacity of a channel is a number, a script of workers a text.
+const takesOthers = new Set([
+  'Kernel.boot',
+  'new SeqLock',
+  'new SharedQueue',
+  'new Channel',
+  'workerpool.pool',
+])
+
+test.each(calls.filter(([name]) => !takesOthers.has(name)))(
+  '%s refuses options that are not an object',
+  async (_, call) => {
+    for (const wrong of [5, 'x', ['x'], true]) {
+      const error = await refusal(call, wrong)
+      expect(error?.message, JSON.stringify(wrong)).toMatch(
+        /not an object|must be an object|: give a function and/,
+      )
+    }
+  },
+)
+
+test.each([5, 'x', [2], null])('Kernel.boot refuses %j, also under heddle run', async wrong => {
+  const says = /^Kernel\.boot\(options\): .* is not an object with options; give \{ cpus, /
+  await expect(Kernel.boot(wrong as never)).rejects.toThrow(says)
+  setRunDefaults({ options: { machine: 'simulated' } })
+  await expect(Kernel.boot(wrong as never)).rejects.toThrow(says)
+  Reflect.deleteProperty(globalThis, Symbol.for('heddle.run'))
+})
+
+test.each<[string, object, RegExp]>([
+  ['a heap limit', { resourceLimits: { maxOldGenerationSizeMb: '64' } }, /: '64' is not a number/],
+  ['a misspelt limit', { resourceLimits: { maxOldSpace: 64 } }, /no option 'maxOldSpace'; it takes maxOld/],
+  ['CPUs', { cpus: '2' }, /^cpus: '2' is not a number of CPUs/],
+])('Kernel.boot names a wrong value of %s', async (_, options, says) => {
+  await expect(Kernel.boot(options)).rejects.toThrow(says)
+})
+
+test('a wrong argument of spawn is shown as it was written', () => {
+  const spawn = (fn: unknown, args: unknown, options?: object): unknown =>
+    kernel.spawn(fn as never, args as never, options)
+  expect(() => spawn(work['add'], { priority: 'high' })).toThrow(/got \{ priority: 'high' \}$/)
+  expect(() => spawn(undefined, [])).toThrow(
+    /^spawn\(undefined\): .* from the result of await kernel\.import/,
+  )
+  expect(() => spawn(work['add'], [Promise.resolve()])).toThrow(/^args\[0\]: a Promise .*; await it, and/)
+  expect(() => spawn(work['add'], [], { transfer: [1] })).toThrow(/^transfer\[0\]: 1 is not an object that/)
+  expect(() => spawn(work['add'], [], { transfer: [new Uint8Array(1)] })).toThrow(/list its buffer/)
+})
+
+test('an import of a wrong path names the file that it may mean', async () => {
+  const said = (url: URL | string): Promise<string> =>
+    kernel.import(url).then(
+      () => 'it was loaded',
+      (error: Error) => error.message,
+    )
+  const at = (path: string): URL => new URL(`../testing/kernel/fixtures/${path}`, import.meta.url)
+  expect(await said(at('work.mjs?a=1'))).toMatch(/no such file; did you mean work\.ts\?$/)
+  expect(await said(at('nowhere.ts'))).toMatch(/nowhere\.ts: there is no such file; check the path$/)
+  expect(await said('jpeg-js')).toMatch(/give import\.meta\.resolve\('jpeg-js'\)$/)
 })

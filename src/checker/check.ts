@@ -1,3 +1,4 @@
+import { show } from '../coroutine/core/knownoptions.ts'
 import type { AsyncCheckOptions } from './async/options.ts'
 import { here } from './async/place.ts'
 import type { AsyncSetup } from './async/program.ts'
@@ -118,6 +119,11 @@ export interface Check {
   async(name: string, setup: AsyncSetup): Promise<CheckResult>
 }
 
+function refuseNonObject(call: string, options: unknown): void {
+  if (typeof options === 'object' && options !== null && !Array.isArray(options)) return
+  throw new TypeError(`${call}: ${show(options)} is not an object with options; give one, or leave it out`)
+}
+
 export const check: Check = Object.assign(checkShared, { async: checkAsync })
 
 function checkShared(name: string, second: CheckOptions | Setup, third?: Setup): CheckResult {
@@ -125,6 +131,7 @@ function checkShared(name: string, second: CheckOptions | Setup, third?: Setup):
   if (typeof name !== 'string' || typeof setup !== 'function') {
     throw new TypeError('check(name, options, setup): a name, options, and a function that sets the check up')
   }
+  refuseNonObject('check(name, options, setup)', options)
   const collector = holder[collectorKey]
   if (collector !== undefined) {
     collector({ name, options, setup })
@@ -147,6 +154,7 @@ async function checkAsync(
       'check.async(name, options, setup): a name, options, and a function that sets the check up',
     )
   }
+  refuseNonObject('check.async(name, options, setup)', options)
   const file = here()?.file
   const collector = holder[collectorKey]
   if (collector !== undefined) {

@@ -5,6 +5,7 @@ import type { Kernel } from '../kernel/boot/kernel.ts'
 import { traceContext } from '../kernel/cpu/context.ts'
 import { priorityOf } from '../kernel/boot/options.ts'
 import { warn } from '../kernel/boot/kernelevents.ts'
+import { show } from '../coroutine/core/knownoptions.ts'
 import { FunctionReference, type Spawnable } from '../kernel/spawn/modules.ts'
 import { imageToBytes } from '../payload/imagebytes.ts'
 import { CHANNEL, type Database, isTransient, type Row } from './database/database.ts'
@@ -194,7 +195,7 @@ export class Durable implements AsyncDisposable {
     const { module, name } = (fn ?? {}) as Partial<Spawnable>
     if (typeof module !== 'string' || typeof name !== 'string')
       throw new TypeError(
-        `${call}(${String(fn)}): not a function of a module; give a function from the result of kernel.import(url)`,
+        `${call}(${show(fn)}): not a function of a module; give a function from the result of await kernel.import(url)`,
       )
     if (!Array.isArray(args))
       throw new TypeError(`${call}(${name}, args): the arguments are a list, as in ${call}(fn, [1, 2])`)

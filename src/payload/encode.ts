@@ -532,7 +532,7 @@ export class PayloadEncoder {
         ? 'export it from a module and let the task import that module'
         : isTransferable(value)
           ? 'list it in the option `transfer` to move it'
-          : onlyMessages(value)
+          : adviceFor(value)
     const foreign = typeof value === 'object' && value !== null ? ofAnotherCopy(value) : undefined
     if (foreign !== undefined) {
       throw new UntravelableError(
@@ -548,6 +548,15 @@ export class PayloadEncoder {
 /** Objects that `postMessage` moves to another thread and never copies. */
 const transferable =
   /^(?:MessagePort|OffscreenCanvas|ImageBitmap|ReadableStream|WritableStream|TransformStream|AudioData|VideoFrame|RTCDataChannel|MediaSourceHandle|FileHandle)$/
+
+function adviceFor(value: unknown): string {
+  if (typeof value === 'symbol') return 'send its name'
+  const kind = Object.prototype.toString.call(value)
+  if (kind === '[object Promise]') return 'await it, and send the result'
+  if (kind === '[object WeakMap]' || kind === '[object WeakSet]' || kind === '[object WeakRef]')
+    return 'send a Map, a Set or the value itself'
+  return onlyMessages(value)
+}
 
 /** What to do with an object that only a message to one thread can copy; '' for others. */
 function onlyMessages(value: unknown): string {

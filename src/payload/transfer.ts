@@ -4,6 +4,22 @@
  * platform could move it. The sender's memory is released immediately.
  */
 
+/** Throws if an entry is no object, or a view of a buffer, which cannot be moved without the buffer. */
+export function checkMovable(transfer: readonly unknown[]): void {
+  for (const [index, entry] of transfer.entries()) {
+    if (ArrayBuffer.isView(entry)) {
+      throw new TypeError(
+        `transfer[${index}]: a view of a buffer cannot be moved; list its buffer, as in [pixels.buffer]`,
+      )
+    }
+    if (typeof entry !== 'object' || entry === null) {
+      throw new TypeError(
+        `transfer[${index}]: ${String(entry)} is not an object that can be moved; give ArrayBuffers or ports`,
+      )
+    }
+  }
+}
+
 /** Throws unless every entry can be moved. */
 export function checkTransfer(transfer: readonly unknown[]): void {
   for (const [index, buffer] of transfer.entries()) {

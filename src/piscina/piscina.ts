@@ -1,7 +1,7 @@
 import { EventEmitterAsyncResource } from 'node:events'
 import { performance } from 'node:perf_hooks'
 import type { Worker } from 'node:worker_threads'
-import { refuseUnknown } from '../coroutine/core/knownoptions.ts'
+import { checkObject, refuseUnknown } from '../coroutine/core/knownoptions.ts'
 import type { PiscinaHistogram, PiscinaHistogramSummary } from './histogram.ts'
 import { move } from './transferable.ts'
 import {
@@ -26,6 +26,7 @@ export class Piscina<T = any, R = any> extends EventEmitterAsyncResource {
   readonly #histogram: PiscinaHistogram
 
   constructor(options: PoolOptions = {}) {
+    checkObject('new Piscina(options)', options, poolOptions)
     const own = ownOptions(options)
     super(ownOptions({ ...own, name: 'Piscina' }) as never)
     refuseUnknown('new Piscina(options)', own, poolOptions)

@@ -50,8 +50,9 @@ export function checkOptions(
   }
 }
 
-function checkObject(what: string, options: unknown, known: object): asserts options is object {
-  if (typeof options === 'object' && options !== null) return
+/** Refuses options that are not an object, and lists the known ones. */
+export function checkObject(what: string, options: unknown, known: object): asserts options is object {
+  if (typeof options === 'object' && options !== null && !Array.isArray(options)) return
   throw new TypeError(
     `${what}: ${show(options)} is not an object with options; give { ${Object.keys(known).join(', ')} }, or nothing`,
   )
@@ -62,16 +63,28 @@ export function show(value: unknown): string {
   if (typeof value === 'string') return `'${value}'`
   if (typeof value === 'function') return `function ${value.name}`
   if (Array.isArray(value))
-    return `[${value.slice(0, 8).map(showInList).join(', ')}${value.length > 8 ? ', …' : ''}]`
+    return `[${value.slice(0, 8).map(showInside).join(', ')}${value.length > 8 ? ', …' : ''}]`
   try {
-    return String(value)
+    return isPlain(value) ? showFields(value) : String(value)
   } catch {
     return 'an object that cannot be shown'
   }
 }
 
-function showInList(value: unknown): string {
-  return Array.isArray(value) ? '[…]' : show(value)
+function isPlain(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
+}
+
+function showFields(value: object): string {
+  const fields = Object.entries(value)
+  const shown = fields.slice(0, 4).map(([key, field]) => `${key}: ${showInside(field)}`)
+  if (fields.length > 4) shown.push('…')
+  return shown.length === 0 ? '{}' : `{ ${shown.join(', ')} }`
+}
+
+function showInside(value: unknown): string {
+  if (Array.isArray(value)) return '[…]'
+  return isPlain(value) ? '{…}' : show(value)
 }
 
 /** Every option of `O`, once. */

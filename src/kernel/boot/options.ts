@@ -8,6 +8,7 @@ import {
   refuseUnknown,
   show,
 } from '../../coroutine/core/knownoptions.ts'
+import { checkMovable } from '../../payload/transfer.ts'
 import { FAIR_PRIORITY, makePriority, NICE_MAX, NICE_MIN } from '../../sched/core/priority.ts'
 import type { FutexSizes } from '../../futex/core/layout.ts'
 
@@ -269,6 +270,7 @@ export function checkSpawnOptions(options: SpawnOptions, cpus: number): void {
   const { name, nice, affinity, signal, timeout, transfer } = options
   if (transfer !== undefined && !Array.isArray(transfer))
     throw new TypeError(`transfer: ${show(transfer)} is not a list of objects; give a list, as in [buffer]`)
+  if (transfer !== undefined) checkMovable(transfer)
   if (name !== undefined && typeof name !== 'string')
     throw new TypeError(`name: ${show(name)} is not a string; give a string`)
   if (nice !== undefined) checkNice(nice)
@@ -304,7 +306,7 @@ export interface BootSettings {
 
 const TASKS_MAX = 13_000_000
 
-const kernelOptions: Known<KernelOptions> = {
+export const kernelOptions: Known<KernelOptions> = {
   cpus: true,
   slice: true,
   tasksPerCpu: true,
@@ -332,6 +334,13 @@ const kernelOptions: Known<KernelOptions> = {
 }
 const watchdogOptions: Kinds<WatchdogOptions> = { limit: 'checked', evict: 'boolean' }
 const handoffOptions: Kinds<HandoffKnobs> = { yieldBudget: 'number', fallbackUs: 'number' }
+
+const limitOptions: Kinds<ResourceLimits> = {
+  maxOldGenerationSizeMb: 'number',
+  maxYoungGenerationSizeMb: 'number',
+  codeRangeSizeMb: 'number',
+  stackSizeMb: 'number',
+}
 
 function checkObject(name: string, value: unknown): void {
   if (typeof value !== 'object' || value === null)
@@ -422,11 +431,7 @@ function checkCpuOptions(options: KernelOptions): void {
     if (list !== undefined && !Array.isArray(list))
       throw new TypeError(`${name}: ${show(list)} is not a list; give an array of strings`)
   }
-  if (resourceLimits !== undefined && (typeof resourceLimits !== 'object' || resourceLimits === null)) {
-    throw new TypeError(
-      `resourceLimits: ${show(resourceLimits)} is not an object; give limits, as in { maxOldGenerationSizeMb: 512 }`,
-    )
-  }
+  if (resourceLimits !== undefined) checkOptions('resourceLimits', resourceLimits, limitOptions)
   checkBoolean('trackUnmanagedFds', trackUnmanagedFds)
   if (eventLoop !== 'needed' && eventLoop !== 'always')
     throw new TypeError(`eventLoop: ${show(eventLoop)} is not known; give 'needed' or 'always'`)

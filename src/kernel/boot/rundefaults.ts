@@ -1,6 +1,7 @@
 import type { HandoffCounts } from '../../handoff/handoff.ts'
 import type { SimulatedMachine } from '../../machine/simulated/simulatedmachine.ts'
-import type { KernelOptions } from './options.ts'
+import { refuseUnknown } from '../../coroutine/core/knownoptions.ts'
+import { type KernelOptions, kernelOptions } from './options.ts'
 import type { VirtualTimers } from './virtualtimers.ts'
 
 /**
@@ -45,5 +46,7 @@ export function runDefaults(): RunDefaults | undefined {
 /** The options that a kernel is booted with. */
 export function withRunDefaults(options: KernelOptions): KernelOptions {
   const defaults = globals[key]
-  return defaults === undefined ? options : { ...options, ...defaults.options }
+  if (defaults === undefined) return options
+  refuseUnknown('Kernel.boot(options)', options, kernelOptions)
+  return { ...options, ...defaults.options }
 }

@@ -1,4 +1,4 @@
-import { checkTransfer, isArrayBuffer } from '../../payload/transfer.ts'
+import { checkMovable, checkTransfer, isArrayBuffer } from '../../payload/transfer.ts'
 
 /** The value that a task returns to transfer objects with its result. */
 export class TransferredResult {
@@ -20,6 +20,7 @@ export function move<T>(value: T, transfer: readonly object[]): T {
     throw new TypeError(
       'move(value, transfer): transfer is not a list of objects; give a list, as in [buffer]',
     )
+  checkMovable(transfer)
   if (onlyBuffers(transfer)) checkTransfer(transfer)
   return new TransferredResult(value, transfer) as unknown as T
 }

@@ -4,6 +4,7 @@ import type { SpawnOptions } from '../boot/options.ts'
 import { describe } from '../join/errors.ts'
 import type { Task } from '../join/task.ts'
 import { type ExportedFunction, importModule, LOAD_MODULE, warnOfModule } from './functions.ts'
+import { missingFile } from './missingfile.ts'
 import { FunctionReference, moduleView } from './modules.ts'
 import { ModuleTable } from './moduletable.ts'
 
@@ -80,7 +81,8 @@ export class ModuleImports {
       warnOfModule(url, functions[0], loaderUrl())
       return moduleView(this.kernel, url, functions[0])
     } catch (error) {
-      throw new Error(`kernel.import: cannot load ${url}: ${describe(error)}`, { cause: error })
+      const why = missingFile(url) ?? describe(error)
+      throw new Error(`kernel.import: cannot load ${url}: ${why}`, { cause: error })
     }
   }
 }

@@ -103,11 +103,11 @@ export function referenceOf(kernel: object, fn: unknown): FunctionReference {
   }
   if (typeof fn === 'function') {
     throw new TypeError(
-      `spawn(${fn.name || 'function'}): a function of this thread cannot run on a CPU; export it from a module, and spawn it from the result of kernel.import(url)`,
+      `spawn(${fn.name || 'function'}): a function of this thread cannot run on a CPU; export it from a module, and spawn it from the result of await kernel.import(url)`,
     )
   }
   throw new TypeError(
-    `spawn(${show(fn)}): not a function of a module; give a function from the result of kernel.import(url)`,
+    `spawn(${show(fn)}): not a function of a module; give a function from the result of await kernel.import(url)`,
   )
 }
 
@@ -122,6 +122,11 @@ export function moduleUrl(url: unknown): string {
   if (typeof url === 'string') {
     if (/^[a-z][a-z\d+.-]+:/i.test(url)) return url
     if (url.startsWith('/')) return `file://${encodeURI(url)}`
+    if (!/^\.{1,2}\/|\.[cm]?[jt]s$/.test(url)) {
+      throw new TypeError(
+        `import(${show(url)}): the name of a package, which a CPU cannot resolve; give import.meta.resolve(${show(url)})`,
+      )
+    }
     throw new TypeError(
       `import(${show(url)}): the address is relative, and a CPU cannot resolve it; give new URL(${show(url)}, import.meta.url)`,
     )

@@ -79,9 +79,8 @@ export function reserveMachine(plan: ArenaPlan, cpus: number): Region {
 /** Throws unless a machine can have `cpus` CPUs. */
 export function checkCpus(cpus: unknown): asserts cpus is number {
   if (typeof cpus !== 'number' || !Number.isInteger(cpus) || cpus < 1 || cpus > CPU_MAX) {
-    throw new RangeError(
-      `cpus: ${String(cpus)} is not a number of CPUs; give an integer from 1 to ${CPU_MAX}`,
-    )
+    const shown = typeof cpus === 'string' ? `'${cpus}'` : String(cpus)
+    throw new RangeError(`cpus: ${shown} is not a number of CPUs; give an integer from 1 to ${CPU_MAX}`)
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { facesOpen, toRun } from '../../coroutine/core/faces.ts'
-import { checkOptions, type Kinds } from '../../coroutine/core/knownoptions.ts'
+import { checkOptions, type Kinds, show } from '../../coroutine/core/knownoptions.ts'
 import { countLock, countUnlock, here } from '../../thread/context.ts'
 import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
@@ -93,10 +93,10 @@ export class Mutex implements ObjectWords, WatchedLock {
     const { type = 'normal', robust = false, name } = options
     const protocol = options.protocol ?? (defaultProtocol() === 'handoff' ? 'handoff' : 'none')
     if (protocol !== 'none' && protocol !== 'inherit' && protocol !== 'handoff') {
-      throw new TypeError(`new Mutex({ protocol: ${String(protocol)} }): give 'none', 'inherit' or 'handoff'`)
+      throw new TypeError(`new Mutex({ protocol: ${show(protocol)} }): give 'none', 'inherit' or 'handoff'`)
     }
     if (type !== 'normal' && type !== 'recursive' && type !== 'errorcheck') {
-      throw new TypeError(`new Mutex({ type: ${String(type)} }): give 'normal', 'recursive' or 'errorcheck'`)
+      throw new TypeError(`new Mutex({ type: ${show(type)} }): give 'normal', 'recursive' or 'errorcheck'`)
     }
     const parks = protocol === 'none' && !robust
     const { i32, at } = wordsFor('Mutex', parks ? OBJECT_WORDS : MAPPED_LOCK_WORDS, options)
