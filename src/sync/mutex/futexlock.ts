@@ -19,7 +19,7 @@ import { MATCH_ANY, wake } from '../../futex/operations/waitwake.ts'
 import type { OwnedLock } from '../../futex/robust/ownedlock.ts'
 import { type MutexKind, PI, PLAIN, ROBUST, WordMutex } from '../../futex/robust/mutex.ts'
 import { currentTask } from '../../kernel/cpu/taskwaiter.ts'
-import { currentOwner } from '../wait/caller.ts'
+import { currentOwner, leavesWait } from '../wait/caller.ts'
 import { disposedError, SyncError } from '../wait/errors.ts'
 import { EXTRA, type ObjectWords } from '../wait/objectwords.ts'
 import { limitOf, type WaitOptions } from '../wait/waiting.ts'
@@ -107,12 +107,13 @@ export class FutexLock implements LockCore {
       // Thrown into: if it gets the lock after that, it unlocks.
       if (!settled) {
         giveUp.abort()
-        locking.then(
+        const left = locking.then(
           result => {
             if (result === 0 || result === -EOWNERDEAD) this.here().lock.unlock(owner)
           },
           () => undefined,
         )
+        leavesWait(owner, left)
       }
     }
   }

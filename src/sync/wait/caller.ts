@@ -1,3 +1,4 @@
+import { ArenaFullError } from '../../arena/memory/arena.ts'
 import { checkMethodFace } from '../../coroutine/core/faces.ts'
 import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { Futexes } from '../../futex/core/futexes.ts'
@@ -35,37 +36,75 @@ const coroutines = new WeakMap<object, LockOwner>()
 let last: object | null = null
 let lastOwner: LockOwner | null = null
 
-const ended = new FinalizationRegistry<() => void>(close => close())
+interface CoroutineOwner {
+  readonly co: WeakRef<object>
+  readonly owner: LockOwner
+  readonly futexes: Futexes
+}
+
+const byTid = new Map<number, CoroutineOwner>()
+/** Coroutines have ended in waits of these owners that are not over yet. */
+const leaving = new Set<number>()
+
+const collected = new FinalizationRegistry<number>(tid => close(tid))
+
+/** At so many owners, those of ended coroutines are freed: the engine may collect none for very long. */
+const SWEEP_LEAST = 4096
+let sweepAt = SWEEP_LEAST
+
+function close(tid: number): void {
+  const known = byTid.get(tid)
+  if (known === undefined) return
+  byTid.delete(tid)
+  known.futexes.closeOwner(known.owner)
+}
+
+function sweep(): void {
+  for (const tid of byTid.keys()) if (coroutineHasEnded(tid) && !leaving.has(tid)) close(tid)
+  sweepAt = Math.max(SWEEP_LEAST, byTid.size * 2)
+}
+
+function ownerFor(futexes: Futexes): LockOwner {
+  if (byTid.size >= sweepAt) sweep()
+  try {
+    return futexes.makeOwner()
+  } catch (full) {
+    if (!(full instanceof ArenaFullError)) throw full
+    sweep()
+    return futexes.makeOwner()
+  }
+}
+
+/** An error was thrown into the coroutine, and its wait for a lock ends a moment later. */
+export function leavesWait({ tid }: LockOwner, wait: Promise<unknown>): void {
+  leaving.add(tid)
+  const left = (): void => void leaving.delete(tid)
+  wait.then(left, left)
+}
 
 /**
  * A coroutine of a schedule gets an owner record with its first lock. The record is freed when the coroutine
- * is collected.
+ * is collected, or has ended when there are many.
  */
 function coroutineOwner(futexes: Futexes, co: object): LockOwner {
   if (co === last) return lastOwner as LockOwner
   let owner = coroutines.get(co)
   if (owner === undefined) {
-    const made = futexes.makeOwner()
-    ended.register(co, () => {
-      byTid.delete(made.tid)
-      futexes.closeOwner(made)
-    })
-    owner = made
+    owner = ownerFor(futexes)
+    collected.register(co, owner.tid)
     coroutines.set(co, owner)
-    byTid.set(owner.tid, new WeakRef(co))
+    byTid.set(owner.tid, { co: new WeakRef(co), owner, futexes })
   }
   last = co
   lastOwner = owner
   return owner
 }
 
-const byTid = new Map<number, WeakRef<object>>()
-
 /** Whether a coroutine of a schedule of this thread had this TID and has ended. */
 export function coroutineHasEnded(tid: number): boolean {
-  const co = byTid.get(tid)
-  if (co === undefined) return false
-  const alive = co.deref() as { readonly state?: string } | undefined
+  const known = byTid.get(tid)
+  if (known === undefined) return false
+  const alive = known.co.deref() as { readonly state?: string } | undefined
   return alive === undefined || alive.state === 'STOP'
 }
 
