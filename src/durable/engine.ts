@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { createRequire } from 'node:module'
 import type { Db, JobInsert, PgBoss } from 'pg-boss'
 import { cronError } from './cron.ts'
+import { packageError } from './packages.ts'
 import { BOSS_SCHEMA, type Database, isTransient, type Sql } from './database/database.ts'
 
 /**
@@ -233,7 +234,8 @@ export async function loadBoss(): Promise<typeof import('pg-boss')> {
   try {
     boss = await import('pg-boss')
   } catch (error) {
-    throw new Error("heddle/durable needs the package 'pg-boss'; run npm install pg-boss", { cause: error })
+    const missing = "heddle/durable needs the package 'pg-boss'; run npm install pg-boss"
+    throw packageError('pg-boss', missing, error)
   }
   checkBoss(installedBoss())
   return boss

@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path'
 import type { PGlite, Transaction } from '@electric-sql/pglite'
 import { DatabaseBusyError } from '../errors.ts'
+import { packageError } from '../packages.ts'
 import type { Database, Row, Sql } from './database.ts'
 
 /**
@@ -24,9 +25,10 @@ async function loadPglite(): Promise<typeof import('@electric-sql/pglite')> {
   try {
     return await import('@electric-sql/pglite')
   } catch (error) {
-    throw new Error(
+    throw packageError(
+      '@electric-sql/pglite',
       "heddle/durable: the embedded database needs the package '@electric-sql/pglite'; run npm install @electric-sql/pglite, or give the URL of a PostgreSQL server: Durable.open({ database })",
-      { cause: error },
+      error,
     )
   }
 }

@@ -1,4 +1,5 @@
 import type { Client, Pool, PoolClient } from 'pg'
+import { packageError } from '../packages.ts'
 import { type Database, isConflict, type Row, SESSION_LOCK, type Sql } from './database.ts'
 
 /** How often a transaction is tried again after a conflict. */
@@ -34,9 +35,11 @@ async function loadPg(): Promise<typeof import('pg')> {
   try {
     return await import('pg')
   } catch (error) {
-    throw new Error("heddle/durable: a database URL needs the package 'pg'; run npm install pg", {
-      cause: error,
-    })
+    throw packageError(
+      'pg',
+      "heddle/durable: a database URL needs the package 'pg'; run npm install pg",
+      error,
+    )
   }
 }
 
