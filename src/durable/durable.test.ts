@@ -429,6 +429,15 @@ describe.each(['embedded', 'postgres'] as const)('on a database that is %s', kin
     await run.cancel()
   })
 
+  test('a state that is too large is refused once, however often its size changes', async () => {
+    const small = await open({ kernel, queues: ['small'], imageLimit: 100 })
+    const run = await small.start(work.growing, [3000], { queue: 'small', checkpoint: 20 })
+    expect(await run.result()).toBe(3000)
+    expect((await kindsOf(run)).filter(kind => kind === 'refused')).toHaveLength(1)
+    expect(warnings.filter(text => text.includes('100 are allowed'))).toHaveLength(1)
+    await small.close()
+  })
+
   test('a function that cannot move needs `checkpoint: false`', async () => {
     await expect(durable.start(work.plain, [1])).rejects.toThrow(
       /begin it, or its module, with 'use task movable'; or give `checkpoint: false`/,

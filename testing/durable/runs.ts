@@ -73,6 +73,14 @@ export function large(bytes: number, turns: number): number {
   return total
 }
 
+/** Its state gets larger all the time. */
+export function growing(turns: number): number {
+  'use task movable'
+  const state: number[] = []
+  for (let turn = 0; turn < turns; turn++) state.push(sum(20) + turn / 7)
+  return state.length
+}
+
 /** Its state cannot travel while it loops. */
 export function stuck(turns: number): number {
   'use task movable'

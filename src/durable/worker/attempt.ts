@@ -331,8 +331,7 @@ export class Attempt {
       bytes = await task.suspendToBytes()
     } catch (error) {
       this.leaving = null
-      if ((error as { code?: unknown }).code !== 'ERR_HEDDLE_TASK_ENDED')
-        await this.refused((error as Error).message)
+      if ((error as { code?: unknown }).code !== 'ERR_HEDDLE_TASK_ENDED') await this.refused(error as Error)
       return
     }
     await this.saving
@@ -343,18 +342,20 @@ export class Attempt {
     } catch (error) {
       if (!(error instanceof ImageTooLargeError)) throw error
       this.leaving = null
-      await this.refused(error.message)
+      await this.refused(error)
       return await this.watch(this.resume(bytes))
     }
     if (this.cancelReason !== null) return await this.end('cancelled', null, null)
     await this.leave({ ...leaving, image: { bytes: packed, rawBytes: bytes.length, seq: ++this.lastImage } })
   }
 
-  /** Its state cannot be written: says so once for each reason. */
-  private async refused(why: string): Promise<void> {
+  /** Its state cannot be written: says so once for each reason. One that is too large has a size each time. */
+  private async refused(error: Error): Promise<void> {
     this.refusedAt = performance.now()
-    if (this.refusal === why) return
-    this.refusal = why
+    const why = error.message
+    const reason = error instanceof ImageTooLargeError ? error.code : why
+    if (this.refusal === reason) return
+    this.refusal = reason
     this.host.warn(this.run.id, why)
     await this.host.store.writes.note(this.run, 'refused', { why }).catch(() => undefined)
   }
@@ -380,8 +381,7 @@ export class Attempt {
     try {
       bytes = await task.copyToBytes()
     } catch (error) {
-      if ((error as { code?: unknown }).code !== 'ERR_HEDDLE_TASK_ENDED')
-        await this.refused((error as Error).message)
+      if ((error as { code?: unknown }).code !== 'ERR_HEDDLE_TASK_ENDED') await this.refused(error as Error)
       return
     }
     if (this.isFenced) return
@@ -389,7 +389,7 @@ export class Attempt {
     try {
       packed = await packImage(run.id, bytes, host.imageLimit)
     } catch (error) {
-      return await this.refused((error as Error).message)
+      return await this.refused(error as Error)
     }
     const image = { bytes: packed, rawBytes: bytes.length, seq: ++this.lastImage }
     await this.patiently(() => host.store.writes.saveImage(run, image))
