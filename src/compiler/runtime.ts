@@ -14,12 +14,14 @@ export {
   call,
   getter,
   key,
+  lend,
   linkClass,
   linkObject,
   own,
   refuse,
   setter,
   setTwinShape,
+  taking,
   unwinding,
 } from './runtime/attach.ts'
 export { Await } from './runtime/async.ts'

@@ -574,6 +574,7 @@ const functionKeys: ReadonlySet<PropertyKey> = new Set([
   'caller',
   Symbol.for('heddle.twin'),
   Symbol.for('heddle.itself'),
+  Symbol.for('heddle.takes'),
 ])
 
 /** The properties of a closure that its maker does not give it: `name` and `length` if they are others. */

@@ -1,5 +1,6 @@
 /** Twins on functions: attached when a function is made, found when it is called. */
 import { entering, itself, type Twin, twin, unwinds } from '../../coroutine/core/coroutine.ts'
+import { frames } from '../../coroutine/core/frames.ts'
 import { resumable as direct } from '../../coroutine/core/generators.ts'
 import { isObject } from './accessors.ts'
 import { asyncTwin } from './async.ts'
@@ -40,7 +41,36 @@ export function unwinding<F extends Callable>(fn: F, name?: string): F {
   return fn
 }
 
-/** The same for a function that other modules may call: generators call it through its twin. */
+/** On a function that unwinds: which parameter it only calls. Payloads know this symbol too. */
+const takes: unique symbol = Symbol.for('heddle.takes') as never
+
+/** `of`: the function itself, since another function may inherit from it. */
+interface Taken {
+  readonly of: Callable
+  readonly at: number
+}
+
+/**
+ * Marks a function that unwinds and only calls its parameter at this position: an unmarked function may be
+ * lent to it. Returns the function. See lowering/frames/unmarkedarguments.ts.
+ */
+export function taking<F extends Callable>(fn: F, at: number): F {
+  hidden.value = { of: fn, at } satisfies Taken
+  Object.defineProperty(fn, takes, hidden)
+  return fn
+}
+
+/**
+ * Just before a call of `fn`, which unwinds or is plain: lends it the unmarked function that is its argument
+ * at this position, if it takes one there. Any other function gets it with a mark.
+ */
+export function lend(fn: any, at: number, callback: Callable): void {
+  const taken: Taken | undefined = fn?.[takes]
+  if (taken !== undefined && taken.of === fn && taken.at === at) frames.made = callback
+  else unwinding(callback)
+}
+
+/** `unwinding` for a function that other modules may call: generators call it through its twin. */
 export function attachUnwinding<F extends Callable>(fn: F, name?: string): F {
   unwinding(fn, name)
   const made: Twin & Owned = entering(fn)
@@ -93,9 +123,13 @@ export function key(index: number): symbol {
 const attachers: Record<string, Attacher> = { plain: attach, generator: attachGenerator, async: attachAsync }
 
 function link(target: any, name: PropertyKey, index: number, flavor: string): void {
-  if (flavor === 'inner' || flavor === 'frames' || flavor === 'class') {
+  // `frames1`: one that takes an unmarked function as its parameter 1.
+  const isFrames = flavor.startsWith('frames')
+  if (flavor === 'inner' || isFrames || flavor === 'class') {
     const method = Object.getOwnPropertyDescriptor(target, name)?.value
-    if (typeof method === 'function') (flavor === 'frames' ? attachUnwinding : unwinding)(method)
+    if (typeof method === 'function') (isFrames ? attachUnwinding : unwinding)(method)
+    const at = flavor.slice('frames'.length)
+    if (isFrames && at !== '' && typeof method === 'function') taking(method, Number(at))
     if (flavor === 'class') Object.defineProperty(method, builds, hidden)
     return
   }

@@ -47,6 +47,8 @@ export class FramesLowering extends StripLowering {
   readonly #plans = new Map<Func, Plan | string>()
   readonly #choose: FramesOptions['choose']
   readonly #heads = new Set<Node>()
+  /** Functions that become methods of a prototype, and so are made once. */
+  readonly #shared = new Set<Node>()
   readonly #calledParameters = new Map<Func, CalledParameter | null>()
   #recursive: ReadonlySet<Func> | null = null
   readonly #movable: MovableOptions
@@ -62,6 +64,8 @@ export class FramesLowering extends StripLowering {
     walk(analysis.program, node => {
       if (node.type === 'ForStatement' && node.init !== null) this.#heads.add(node.init)
       else if (node.type === 'ForInStatement' || node.type === 'ForOfStatement') this.#heads.add(node.left)
+      else if (node.type === 'AssignmentExpression' && isOnPrototype(node.left))
+        this.#shared.add(bare(node.right))
     })
   }
 
@@ -185,7 +189,14 @@ export class FramesLowering extends StripLowering {
 
   override marked(func: Func, value: Piece, name?: string): Rope {
     const unwinding = this.attacher(func)
-    return name === undefined ? rope`${unwinding}(${value})` : rope`${unwinding}(${value}, '${name}')`
+    const marked = name === undefined ? rope`${unwinding}(${value})` : rope`${unwinding}(${value}, '${name}')`
+    const at = func.parent?.kind === 'module' || this.#shared.has(func.node) ? this.takenAt(func) : null
+    return at === null ? marked : rope`${this.names.runtime('taking')}(${marked},${String(at)})`
+  }
+
+  /** The position of a parameter that callers may fill with an unmarked function; null if there is none. */
+  override takenAt(func: Func): number | null {
+    return this.calledParameter(func)?.index ?? null
   }
 
   /**
@@ -333,4 +344,11 @@ function withOwnArguments({ isArrow }: Func, cx: Context): Context {
   renamed.delete('arguments')
   renamed.delete('target')
   return { ...cx, renamed }
+}
+
+/** True for `List.prototype.map`. */
+function isOnPrototype({ type, object }: Node): boolean {
+  return (
+    type === 'MemberExpression' && object.type === 'MemberExpression' && object.property.name === 'prototype'
+  )
 }

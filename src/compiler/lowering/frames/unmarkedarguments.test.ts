@@ -16,7 +16,11 @@ function load(source: string): Record<string, (...args: any[]) => any> {
     marks++
     return runtime.unwinding(...args)
   }
-  const loaded = evaluateModule(code, 'work.js', { 'heddle/runtime': { ...runtime, unwinding } })
+  const lend = (...[fn, at, callback]: Parameters<typeof runtime.lend>): void => {
+    runtime.lend(fn, at, callback)
+    if (unwinds(callback)) marks++
+  }
+  const loaded = evaluateModule(code, 'work.js', { 'heddle/runtime': { ...runtime, unwinding, lend } })
   marks = 0
   return loaded as never
 }
@@ -144,4 +148,73 @@ test('a callee checks the mark of functions from other callers', () => {
   const mixed = run(both!, 50)
   expect(mixed.value).toEqual([1225, 1225, 1225])
   expect(mixed.preemptions).toBeGreaterThan(140)
+})
+
+/** Ways to make the callee `give` and to call it with FN, where only run time shows the callee. */
+const ways: readonly [way: string, source: string, call: string][] = [
+  ['a method of a class', 'class Giver { give(fn) { BODY } } const giver = new Giver()', 'giver.give(FN)'],
+  ['a static method', 'class Giver { static give(fn) { BODY } }', 'Giver.give(FN)'],
+  ['a method of an object', 'const giver = { give(n, fn) { BODY } }', 'giver.give(7, FN)'],
+  ['a function in an object', 'const giver = { give: function (fn) { BODY } }', 'giver.give(FN)'],
+  [
+    'a function of a prototype',
+    'function Giver() {} Giver.prototype.give = function (fn, n) { BODY }; const giver = new Giver()',
+    'giver.give(FN, 7)',
+  ],
+  [
+    'a function in a variable',
+    'function give(n, fn) { BODY } let way = null; export function pick() { way = give }',
+    '(pick(), way)(7, FN)',
+  ],
+]
+
+describe.each(ways)('a function that is passed to %s', (_, source, call) => {
+  const fn = 'x => { all += sum(x) }'
+  const made = (body: string): string => `${each}
+    let all = 0, kept = null; ${source.replace('BODY', body)}
+    export const get = () => kept
+    export function work() { all = 0; ${call.replace('FN', fn)}; return all }`
+
+  test('is preempted inside, and has no mark if the callee only calls it', () => {
+    const { work } = load(made('fn(100); for (let i = 0; i < 3; i++) fn(i)'))
+    expect([work!(), marks]).toEqual([4951, 0])
+    const { value, preemptions } = run(work!)
+    expect(value).toBe(4951)
+    expect(preemptions).toBeGreaterThan(100)
+  })
+
+  test('is marked if the callee keeps it', () => {
+    const { work, get } = load(made('fn(100); kept = fn'))
+    const { value, preemptions } = run(work!)
+    expect(value).toBe(4950)
+    expect(preemptions).toBeGreaterThan(90)
+    expect(unwinds(get!())).toBe(true)
+  })
+})
+
+test.each([
+  ['is plain', 'const giver = { give: outside }'],
+  ['is a Proxy', 'const giver = { give: new Proxy((fn) => { fn(9); kept = fn }, {}) }'],
+  [
+    'inherits from one that only calls it',
+    `function only(fn) { fn(9) } export { only }
+    const giver = { give: Object.setPrototypeOf(function (fn) { for (let i = 0; i < 2; i++) fn(i); kept = fn }, only) }`,
+  ],
+])('a function is marked if the callee %s', (_, source) => {
+  const { work, get } = load(`${each}
+    let all = 0, kept = null
+    const outside = Function('fn', 'fn(9); globalThis.keptFunction = fn')
+    ${source}
+    export const get = () => kept ?? globalThis.keptFunction
+    export function work() { giver.give(x => { all += sum(x) }); return all }`)
+  run(work!)
+  expect(unwinds(get!())).toBe(true)
+  delete (globalThis as { keptFunction?: unknown }).keptFunction
+})
+
+test('a callee that is no function throws the error of the engine', () => {
+  const { work } = load(
+    'let way; export function set(x) { way = x } export function work() { way(x => { for (;;) x() }) }',
+  )
+  expect(() => work!()).toThrow(new TypeError('way is not a function'))
 })

@@ -1,8 +1,12 @@
 /**
- * Unmarked functions as arguments. A function is made in the argument list of a call, and the callee, a
- * function of the same file, only calls it. A mark would cost more than the function itself. So the caller
- * puts the function into `frames.made`, just before the call. The callee first compares that with its
- * parameter: if they are the same, the parameter unwinds, and needs no mark.
+ * Unmarked functions as arguments. A function is made in the argument list of a call, and the callee only
+ * calls it. A mark would cost more than the function itself. So the caller puts the function into
+ * `frames.made`, just before the call. The callee first compares that with its parameter: if they are the
+ * same, the parameter unwinds, and needs no mark.
+ *
+ * A caller knows from the text that a function of the same file does that. Methods, and functions that other
+ * files can call, have a hidden property for it, which the caller checks (`lend` in runtime/attach.ts). If
+ * the callee lacks it, the argument is marked.
  *
  * Only functions that unwind are put there, so the entry is always valid. If other code calls the callee, it
  * checks the mark as usual.

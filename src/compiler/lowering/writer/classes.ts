@@ -170,7 +170,7 @@ function writeMethodTwin(
   }
   if (writer.isItself(func)) {
     // Only `new` calls a class, and it reads nothing else.
-    if (!isPrivate) link(0, linked[func.kind] ?? 'frames')
+    if (!isPrivate) link(0, linked[func.kind] ?? `frames${writer.takenAt(func) ?? ''}`)
     return null
   }
   const word = isStatic ? 'static ' : ''

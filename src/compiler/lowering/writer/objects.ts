@@ -52,7 +52,11 @@ function writeMethod(writer: Writer, property: Node, func: Func, cx: Context, li
   if (writer.isItself(func) && isMethod) {
     const method = text()
     if (key === null) return rope`...${names.runtime('attachEntry')}(${writer.attacher(func)}, { ${method} })`
-    links.push(JSON.stringify(key), '0', func.parent?.kind === 'module' ? `'frames'` : `'inner'`)
+    links.push(
+      JSON.stringify(key),
+      '0',
+      func.parent?.kind === 'module' ? `'frames${writer.takenAt(func) ?? ''}'` : `'inner'`,
+    )
     return method
   }
   if (writer.isItself(func)) {

@@ -166,6 +166,11 @@ export abstract class Writer {
     return rope`${this.attacher(func)}(${value})`
   }
 
+  /** The position of a parameter that may be an unmarked function; null if there is none. */
+  takenAt(_func: Func): number | null {
+    return null
+  }
+
   /** True if every class, also one without methods, is reported to the runtime. */
   readonly marksClasses: boolean = false
 

@@ -10,6 +10,7 @@ import { calleeText } from '../../writer/enginemessages.ts'
 import { callForm, constructedFunction, unmarked, unmarkedForCallee } from '../callees.ts'
 import { madeIterator } from '../iterators.ts'
 import { permissionIndex } from '../permission.ts'
+import { isSeenByCalleeOnly } from '../unmarkedarguments.ts'
 import { Expressions } from './expressions.ts'
 import { listValues } from './literals.ts'
 import { operand } from './operands.ts'
@@ -167,7 +168,10 @@ export abstract class Calls extends Expressions {
 
   /** True if the called variable can be read after the arguments. */
   #readsLast(callee: Node, args: readonly Node[]): boolean {
-    return args.every(argument => this.order.isRead(argument)) || !this.order.mayChange(callee, args)
+    return (
+      args.every(argument => this.order.isRead(argument) || isFunction(argument)) ||
+      !this.order.mayChange(callee, args)
+    )
   }
 
   /** A variable in a form that passes no receiver to its call. */
@@ -222,12 +226,13 @@ export abstract class Calls extends Expressions {
     else if (callee.type === 'Identifier' && this.#readsLast(callee, node.arguments))
       fn = this.verbatim(callee)
     else fn = rope`${this.hold(this.value(node.callee))}`
-    const values = this.#arguments(node.arguments)
+    const { values, lent } = this.#lentArguments(node.arguments)
     const args = join(values, ',')
     const found = this.take()
     const text = JSON.stringify(calleeText(callee))
-    const direct = callee.type === 'Identifier' || node.optional ? this.#callable(fn) : fn
-    const elsewhere = this.#otherCall(fn, 'void 0', node.arguments, values, text)
+    const name = callee.type === 'Identifier' || node.optional ? this.#callable(fn) : fn
+    const direct = this.#lending(fn, lent, values, rope`${name}(${args})`)
+    const elsewhere = this.#marking(lent, values, this.#otherCall(fn, 'void 0', node.arguments, values, text))
     const isNamed = callee.type === 'Identifier' && !node.optional
     const isUnmarked = this.#unmarkedTest(callee)
     // A value that is no function is called as it is, so that the engine throws its own error.
@@ -238,12 +243,12 @@ export abstract class Calls extends Expressions {
     const write =
       this.runsOnce && isUnmarked === null
         ? (result: string): Rope => rope`${result}=${elsewhere};`
-        : (result: string): Rope =>
-            rope`if(${isOurs})${result}=${direct}(${args});else ${result}=${elsewhere};`
+        : (result: string): Rope => rope`if(${isOurs})${result}=${direct};else ${result}=${elsewhere};`
     return this.#result(node, held, write)
   }
 
   #method(node: Node, callee: Node, held: number): Rope {
+    const { lowering } = this
     const isSuper = callee.object.type === 'Super'
     let receiver: Rope
     if (isSuper)
@@ -265,23 +270,27 @@ export abstract class Calls extends Expressions {
         : rope`${receiver}.${callee.property}`
     const fn = node.optional ? this.guard(method) : this.hold(method)
     const made = this.#unmarkedArgument(node)
-    const values =
+    const { values, lent } =
       made === null
-        ? this.#arguments(node.arguments)
-        : [rope`${this.hold(rope`(0, ${made})`)}`, ...this.#arguments(node.arguments.slice(1))]
+        ? this.#lentArguments(node.arguments)
+        : {
+            values: [rope`${this.hold(rope`(0, ${made})`)}`, ...this.#arguments(node.arguments.slice(1))],
+            lent: isSeenByCalleeOnly(lowering.analysis.funcOf.get(node.arguments[0])!) ? 0 : null,
+          }
     const found = this.take()
     const args = join([receiver, ...values], ',')
     const text = JSON.stringify(calleeText(callee))
     const elsewhere =
       made === null
-        ? this.#otherCall(fn, receiver, node.arguments, values, text)
+        ? this.#marking(lent, values, this.#otherCall(fn, receiver, node.arguments, values, text))
         : this.#given(fn, receiver, values, text)
     const isOurs = rope`${fn}?.call===${this.runtime('call')}&&${this.#isCalled(found, fn, '')}`
-    // A function made here is marked before it is passed on: no other code runs in between.
+    // A function made here is lent or marked before it is passed on: no other code runs in between.
+    const direct = rope`${fn}.call(${args})`
     const call =
-      made === null
-        ? rope`${fn}.call(${args})`
-        : rope`(${this.runtime('unwinding')}(${values[0]!}), ${fn}.call(${args}))`
+      made === null || lent !== null
+        ? this.#lending(rope`${fn}`, lent, values, direct)
+        : this.#marking(0, values, direct)
     const write = this.runsOnce
       ? (result: string): Rope => rope`${result}=${elsewhere};`
       : (result: string): Rope => rope`if(${isOurs})${result}=${call};else ${result}=${elsewhere};`
@@ -368,6 +377,34 @@ export abstract class Calls extends Expressions {
     if (first === undefined || !isFunction(first)) return null
     if (rest.some(argument => argument.type === 'SpreadElement' || this.stops(argument))) return null
     return unmarked(this.lowering, first, this.cx)
+  }
+
+  /**
+   * The arguments of a call whose text may appear more than once. `lent`: which of them is an unmarked
+   * function, made here; null if none is.
+   */
+  #lentArguments(nodes: readonly Node[]): { values: Rope[]; lent: number | null } {
+    const lent = nodes.findIndex(isFunction)
+    const after = nodes.slice(lent + 1)
+    const isLast = lent >= 0 && after.every(node => this.order.isRead(node) && !isFunction(node))
+    const isSpread = nodes.some(({ type }) => type === 'SpreadElement')
+    const made = isLast && !isSpread ? unmarkedForCallee(this.lowering, nodes[lent]!, this.cx) : null
+    if (made === null) return { values: this.#arguments(nodes), lent: null }
+    const before = this.#heldValues(nodes.slice(0, lent), listValues(this, nodes.slice(0, lent)))
+    const held = rope`${this.hold(rope`(0, ${made})`)}`
+    return { values: [...before, held, ...this.#heldValues(after, listValues(this, after))], lent }
+  }
+
+  /** The call, after its unmarked argument is lent to the callee or marked: no other code runs in between. */
+  #lending(fn: Rope, lent: number | null, values: readonly Rope[], call: Rope): Rope {
+    return lent === null
+      ? call
+      : rope`(${this.runtime('lend')}(${fn},${String(lent)},${values[lent]!}),${call})`
+  }
+
+  /** The same, after that argument is marked. */
+  #marking(lent: number | null, values: readonly Rope[], call: Rope): Rope {
+    return lent === null ? call : rope`(${this.runtime('unwinding')}(${values[lent]!}),${call})`
   }
 
   #given(fn: Piece, self: Piece, [callback, ...rest]: Rope[], text: string): Rope {
