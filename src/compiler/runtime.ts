@@ -12,6 +12,7 @@ export {
   attachSelf,
   attachUnwinding,
   call,
+  callable,
   getter,
   key,
   lend,

@@ -3,6 +3,7 @@
  * result of a program never depends on it.
  */
 import { type Analysis, globalName } from './analysis.ts'
+import { shortNamespaces } from './builtins.ts'
 import type { Binding } from './scope.ts'
 import { bare, type Node } from './syntax.ts'
 
@@ -111,6 +112,21 @@ function resultOf({ object, property }: Node, analysis: Analysis): ValueType | n
     if (name === 'slice' || name === 'concat' || name === 'reverse' || name === 'toReversed') return type
   }
   return null
+}
+
+/**
+ * True for a value whose built-in methods are there at any time: a standard object, or a constant that holds
+ * a new list. No annotation counts.
+ */
+export function hasFixedMethods(expression: Node, analysis: Analysis): boolean {
+  const node = bare(expression)
+  if (node.type !== 'Identifier') return node.type === 'ArrayExpression' || node.type === 'TemplateLiteral'
+  if (shortNamespaces.has(globalName(node, analysis.bindingOf) ?? '')) return true
+  const binding = analysis.bindingOf.get(node) ?? null
+  if (binding === null || binding.init === null || binding.kind !== 'const') return false
+  const init = bare(binding.init)
+  if (init.type !== 'NewExpression') return init.type === 'ArrayExpression'
+  return constructed.has(globalName(init.callee, analysis.bindingOf) ?? '')
 }
 
 /** True for arrays. */

@@ -215,6 +215,20 @@ export function apply(fn: unknown, self: unknown, args: unknown[], text: string)
   return refuse(text)
 }
 
+/**
+ * What is called as `fn.call(self, …)` in place of `fn`: mostly `fn`. A value that cannot be called so is
+ * called, or refused, after the arguments of that call are evaluated.
+ */
+export function callable(fn: any, text: string): (...args: unknown[]) => unknown {
+  return fn?.call === call && typeof fn === 'function' ? fn : unusual(fn, text)
+}
+
+function unusual(fn: unknown, text: string): (...args: unknown[]) => unknown {
+  return function (this: unknown, ...args) {
+    return apply(fn, this, args, text)
+  }
+}
+
 /** Throws the engine's error for a call of such a value. */
 export function refuse(text: string): never {
   throw new TypeError(`${text} is not a function`)

@@ -42,13 +42,13 @@ for (const { file, lowering } of cases) {
         expect(idle).toBe(0)
 
         // Loops without calls have a safepoint once in some hundreds of turns; here also in every turn, or
-        // every third.
-        for (const strip of [undefined, 3, 1]) {
-          const twin = compiled(source, file, strip === undefined ? { lowering } : { lowering, strip })[
-            name
-          ] as Program
+        // every third. In a package that is compiled whole, calls of brief functions are plain.
+        for (const options of [{}, { strip: 3, whole: true }, { strip: 1 }]) {
+          const twin = compiled(source, file, { lowering, ...options })[name] as Program
           const { preemptions: count, ...preempted } = await runTwin(twin, true)
-          expect(preempted, `the twin, preempted at every safepoint, in strips of ${strip}`).toEqual(expected)
+          expect(preempted, `the twin, preempted at every safepoint, ${JSON.stringify(options)}`).toEqual(
+            expected,
+          )
           preemptions += count
         }
       })

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { type Program, runPlain, runTwin } from './drive.ts'
 import { compiled, plain, programFiles, readProgram } from './programs.ts'
 
-/** The programs as a minifier leaves them: brackets and quotes separate words, and no spaces. Null if it refuses. */
+/** The programs as a minifier leaves them: brackets separate words, and no spaces. Null if it refuses. */
 function minified(file: string): string | null {
   const source = readProgram(file)
   try {
@@ -23,7 +23,7 @@ const texts = programFiles().flatMap(file => {
 describe.each(['frames', 'generator'] as const)('minified, made resumable by %s:', lowering => {
   test.each(texts)('the programs of $file run as they are written', async ({ file, text }) => {
     // With and without a map, the text is put together in different ways.
-    const options = { lowering, strip: 1, sourcemap: lowering === 'frames' }
+    const options = { lowering, strip: 1, whole: true, sourcemap: lowering === 'frames' }
     for (const [name, program] of Object.entries(plain(text, file))) {
       if (typeof program !== 'function') continue
       const expected = await runPlain(plain(text, file)[name] as Program)

@@ -33,8 +33,12 @@ function writeProperty(writer: Writer, property: Node, cx: Context, links: strin
   if (isMethod) {
     return writer.liftedMethod(property, func, cx) ?? writeMethod(writer, property, func, cx, links)
   }
-  if (!writer.attachesTwin(func, cx)) return writer.node(property, cx)
   const key = keyName(property)
+  if (!writer.attachesTwin(func, cx)) {
+    if (key !== null || value.id !== null) return writer.node(property, cx)
+    // Only a function that stands in its place takes its name from a computed key.
+    return withValue(keyText(writer, property, cx), property, writer.plain(value, func, cx))
+  }
   if (value.id === null) {
     if (key === null) return writeUnnamed(writer, property, func, cx)
     writer.hint(value, key)

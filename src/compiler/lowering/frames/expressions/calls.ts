@@ -6,6 +6,7 @@ import { constructStops, superStops } from '../../../analysis/construct.ts'
 import type { Call, Func } from '../../../analysis/functions.ts'
 import { join, type Piece, Rope, rope } from '../../../output/rope.ts'
 import { bare, isFunction, type Node } from '../../../analysis/syntax.ts'
+import { hasFixedMethods } from '../../../analysis/types.ts'
 import { calleeText } from '../../writer/enginemessages.ts'
 import { callForm, constructedFunction, unmarked, unmarkedForCallee } from '../callees.ts'
 import { madeIterator } from '../iterators.ts'
@@ -95,28 +96,49 @@ export abstract class Calls extends Expressions {
 
   /** A call that cannot suspend itself, with a part that can. */
   #plainCall(node: Node, callee: Node): Rope {
+    const args = node.arguments as Node[]
     if (callee.type === 'MemberExpression' && callee.object.type !== 'Super') {
+      const stops = this.lastStop(args) >= 0
       let object = this.value(callee.object)
       if (callee.optional) object = rope`${this.guard(object)}`
-      else if (this.lastStop(node.arguments) >= 0 && this.order.mayChange(callee.object, node.arguments)) {
+      else if (stops && this.order.mayChange(callee.object, [callee, ...args])) {
         object = rope`${this.hold(object)}`
       }
       const access = callee.computed
         ? rope`[${this.hold(this.value(callee.property))}]`
         : rope`.${callee.property}`
-      if (!node.optional)
-        return rope`${operand(object)}${access}(${join(listValues(this, node.arguments), ', ')})`
-      const receiver = this.hold(object)
-      const fn = this.guard(rope`${receiver}${access}`)
-      return rope`${fn}.call(${join([receiver, ...listValues(this, node.arguments)], ', ')})`
+      const method = rope`${operand(object)}${access}`
+      if (node.optional) {
+        const receiver = this.hold(object)
+        const fn = this.guard(rope`${receiver}${access}`)
+        return rope`${fn}.call(${join([receiver, ...listValues(this, args)], ', ')})`
+      }
+      if (stops && !hasFixedMethods(callee.object, this.lowering.analysis))
+        return this.#heldMethod(callee, method, object, args)
+      return rope`${method}(${join(listValues(this, args), ', ')})`
+    }
+    if (callee.type === 'MemberExpression' && !node.optional && this.lastStop(args) >= 0) {
+      return this.#heldMethod(callee, this.value(callee), this.#superReceiver, args)
     }
     let fn: Piece = callee.type === 'Super' ? rope`super` : this.value(node.callee)
     if (node.optional) fn = this.guard(fn)
     else if (callee.type === 'Identifier') {
-      this.#refuseEarly(callee, node.arguments)
+      this.#refuseEarly(callee, args)
       fn = this.#callable(fn)
     }
-    return rope`${fn}(${join(listValues(this, node.arguments), ', ')})`
+    return rope`${fn}(${join(listValues(this, args), ', ')})`
+  }
+
+  /** A call of a method that is looked up before an argument suspends. */
+  #heldMethod(callee: Node, method: Rope, receiver: Rope, args: readonly Node[]): Rope {
+    const fn = this.hold(method)
+    const list = join([receiver, ...listValues(this, args)], ', ')
+    return rope`${this.runtime('callable')}(${fn},${JSON.stringify(calleeText(callee))}).call(${list})`
+  }
+
+  /** The receiver of a method of `super`. */
+  get #superReceiver(): Rope {
+    return this.cx.readsCaptures ? this.verbatim({ type: 'ThisExpression', start: 0, end: 0 }) : rope`this`
   }
 
   #known(node: Node, callee: Node, target: Func, way: 'frames' | 'generator', held: number): Rope {
@@ -251,10 +273,7 @@ export abstract class Calls extends Expressions {
     const { lowering } = this
     const isSuper = callee.object.type === 'Super'
     let receiver: Rope
-    if (isSuper)
-      receiver = this.cx.readsCaptures
-        ? this.verbatim({ type: 'ThisExpression', start: 0, end: 0 })
-        : rope`this`
+    if (isSuper) receiver = this.#superReceiver
     else {
       const object = this.value(callee.object)
       if (callee.optional) receiver = rope`${this.guard(object)}`
@@ -267,7 +286,8 @@ export abstract class Calls extends Expressions {
       ? this.value(callee)
       : callee.computed
         ? rope`${receiver}[${this.value(callee.property)}]`
-        : rope`${receiver}.${callee.property}`
+        : // A point after a number would belong to it.
+          rope`${callee.object.type === 'Literal' ? operand(receiver) : receiver}.${callee.property}`
     const fn = node.optional ? this.guard(method) : this.hold(method)
     const made = this.#unmarkedArgument(node)
     const { values, lent } =
