@@ -127,8 +127,9 @@ function refuseNonObject(call: string, options: unknown): void {
 export const check: Check = Object.assign(checkShared, { async: checkAsync })
 
 function checkShared(name: string, second: CheckOptions | Setup, third?: Setup): CheckResult {
-  const [options, setup] = typeof second === 'function' ? [{}, second] : [second, third]
-  if (typeof name !== 'string' || typeof setup !== 'function') {
+  const [options, setup] =
+    typeof second === 'function' && third === undefined ? [{}, second] : [second, third]
+  if (typeof name !== 'string' || typeof setup !== 'function' || typeof options !== 'object') {
     throw new TypeError('check(name, options, setup): a name, options, and a function that sets the check up')
   }
   refuseNonObject('check(name, options, setup)', options)
@@ -148,8 +149,9 @@ async function checkAsync(
   second: AsyncCheckOptions | AsyncSetup,
   third?: AsyncSetup,
 ): Promise<CheckResult> {
-  const [options, asyncSetup] = typeof second === 'function' ? [{}, second] : [second, third]
-  if (typeof name !== 'string' || typeof asyncSetup !== 'function') {
+  const [options, asyncSetup] =
+    typeof second === 'function' && third === undefined ? [{}, second] : [second, third]
+  if (typeof name !== 'string' || typeof asyncSetup !== 'function' || typeof options !== 'object') {
     throw new TypeError(
       'check.async(name, options, setup): a name, options, and a function that sets the check up',
     )

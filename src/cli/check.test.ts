@@ -231,6 +231,25 @@ describe('heddle check', () => {
     expect((await heddleCheck([join(folder, 'nowhere')])).err).toContain('no such file or folder')
   })
 
+  test('has no exit code of a check that ends the process, or whose file never ends', async () => {
+    const atomic = `const b = () => { Atomics.add(m, 0, 1)`
+    const setup = (body: string, rest = ''): string =>
+      `check('ends', () => { const m = new Int32Array(new SharedArrayBuffer(4)); ${atomic}; ${body} }; return { threads: [b, b], ${rest} } })`
+    for (const [name, text] of [
+      ['thread', setup('process.exit(0)')],
+      ['final', setup('', 'final: () => process.exit(0)')],
+      ['set-up', `check('ends', () => process.exit(0))`],
+      ['module', `${lossy}\nprocess.exit(0)`],
+      ['never', `${lossy}\nawait new Promise(() => {})`],
+    ] as const) {
+      const { err, code } = await heddleCheck([checkFile(`${name}.check.ts`, text)])
+      expect(err, name).toMatch(/\.check\.ts.*: the process ended there/)
+      expect(code, name).toBe(2)
+    }
+    const listener = `${lossy}\nprocess.on('exit', () => { process.exitCode = 0 })`
+    expect((await heddleCheck([checkFile('listener.check.ts', listener)])).code).toBe(1)
+  })
+
   test('instruments the relative imports of a check', async () => {
     writeFileSync(
       join(folder, 'counter.ts'),

@@ -102,7 +102,12 @@ export function checkCommand(): Command {
     )
     .action(async (paths: string[], flags: CheckFlags) =>
       guarded('check', flags, async () => {
-        process.exitCode = await check(paths, flags)
+        const exitCode = await check(paths, flags)
+        process.exitCode = exitCode
+        // A check may have left a listener that sets another code: this one runs after it.
+        process.on('exit', () => {
+          process.exitCode = exitCode
+        })
       }),
     )
 }

@@ -370,6 +370,7 @@ function nondeterministic(call: string, instead: string): CheckError {
     'ERR_CHECK_NONDETERMINISTIC',
     `${call} was called ${where()}: a schedule must run the same way every time, or it cannot be explored; ${instead}`,
   )
-  if (pending.current >= 0) pending.refusal ??= error
+  // A set-up that catches the error is refused too.
+  pending.refusal ??= error
   return error
 }

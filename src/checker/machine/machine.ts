@@ -1,6 +1,6 @@
 import { type Twin, twinOf } from '../../coroutine/core/coroutine.ts'
 import { Watch } from '../spec/always.ts'
-import { CheckError } from '../errors.ts'
+import { asCheckError, CheckError } from '../errors.ts'
 import { CHANGED, EventLog, WATCHED, WRITES_WATCHED } from './eventlog.ts'
 import { locate } from './locate.ts'
 import type { Memory } from './memory.ts'
@@ -16,6 +16,7 @@ import {
   type Setup,
 } from './program.ts'
 import { pending, THREADS_MAX } from './pending.ts'
+import { readable } from '../report/failure.ts'
 import { SpinWatch } from '../search/spinwatch.ts'
 import { RUNNABLE, ASLEEP, FINISHED, CRASHED, UNBORN } from './threadstates.ts'
 import { type Sleeper, WaiterLists } from './waiters.ts'
@@ -100,8 +101,25 @@ export class Machine {
     this.spin = new SpinWatch(this)
   }
 
+  /**
+   * Runs the set-up, and each thread up to its first operation, which it returns as text. No cell is located.
+   */
+  rehearse(setup: Setup): string {
+    this.forget()
+    this.begin(setup, false)
+    const refusal = asCheckError(pending.refusal)
+    if (refusal !== undefined) throw refusal
+    this.forget()
+    const { kind, site, index } = pending
+    return this.names
+      .map(
+        (_, t) => `${this.status[t]} ${kind[t]} ${site[t]} ${typeof index[t] === 'number' ? index[t] : ''}`,
+      )
+      .join()
+  }
+
   /** Runs the set-up again and runs each thread up to its first operation. */
-  begin(setup: Setup): void {
+  begin(setup: Setup, locates = true): void {
     const { log } = this
     log.length = 0
     this.enabled = 0
@@ -130,7 +148,7 @@ export class Machine {
     }
     pending.heapEffects = 0
     if (this.watch !== undefined) this.checkAlways(-1)
-    this.start()
+    this.start(locates)
   }
 
   private adopt(program: Program): void {
@@ -165,7 +183,7 @@ export class Machine {
   }
 
   /** Creates the threads again and runs each up to its first operation. */
-  private start(): void {
+  private start(locates: boolean): void {
     const { bodies } = this
     this.generators.length = 0
     this.results.length = 0
@@ -181,8 +199,10 @@ export class Machine {
       this.enabledBy[bodies.length] = -1
       this.results.push(undefined)
     }
-    for (let n = 0; n < bodies.length; n++)
-      this.resume(this.backwards ? bodies.length - 1 - n : n, undefined, false)
+    for (let n = 0; n < bodies.length; n++) {
+      const thread = this.backwards ? bodies.length - 1 - n : n
+      if (this.advance(thread, undefined, false) && locates) this.arrive(thread)
+    }
   }
 
   /** Whether the threads changed anything beside shared memory, or may have changed it. */
@@ -470,7 +490,7 @@ export class Machine {
   }
 
   fault(kind: Fault['kind'], thread: number, error: unknown, other: number): void {
-    this.faults.push({ kind, thread, at: this.log.length, error, other })
+    this.faults.push({ kind, thread, at: this.log.length, error: readable(error), other })
   }
 
   /** Whether a replay must take the slow path: for a report, or because memory can grow or was freed. */

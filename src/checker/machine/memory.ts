@@ -81,6 +81,11 @@ export class Memory {
     this.lastView = undefined
   }
 
+  /** A copy of the contents. */
+  contents(): Uint8Array[] {
+    return this.stretches.map(({ bytes, length }) => bytes.slice(0, length))
+  }
+
   /** Saves the contents that the set-up has written, for `rewind`. */
   keep(): void {
     for (const stretch of this.stretches) {

@@ -1,4 +1,5 @@
 import { type Twin, twinOf } from '../../coroutine/core/coroutine.ts'
+import { inspectors } from '../../compiler/runtime/builtins/inspectors.ts'
 import type { Always } from '../spec/always.ts'
 import { CheckError } from '../errors.ts'
 
@@ -43,13 +44,79 @@ export function bodiesOf(program: Program): readonly Body[] {
       `the set-up returns \`${key}\`, which means nothing here; there are ${[...parts].join(', ')}`,
     )
   }
-  return Array.isArray(program.threads) ? program.threads : Object.values(program.threads)
+  for (const name of ['final', 'recover'] as const) {
+    if (program[name] !== undefined && typeof program[name] !== 'function')
+      throw new CheckError(
+        'ERR_CHECK_SETUP',
+        `\`${name}\` is ${textOf(program[name])}; it must be a function`,
+      )
+  }
+  return Array.isArray(program.threads) ? Array.from(program.threads as Body[]) : namedBodies(program.threads)
+}
+
+/** Throws where a body would be left out: under a symbol, in a prototype, not enumerable, in a Map. */
+function namedBodies(threads: object): readonly Body[] {
+  const prototype = Object.getPrototypeOf(threads) as object | null
+  const names = Object.keys(threads)
+  const other = Reflect.ownKeys(threads).find(key => typeof key === 'symbol' || !names.includes(key))
+  if (other === undefined && (prototype === null || Object.getPrototypeOf(prototype) === null))
+    return Object.values(threads)
+  throw new CheckError(
+    'ERR_CHECK_SETUP',
+    `\`threads\` ${other === undefined ? 'has a prototype of its own' : `has ${String(other)}, which is not an enumerable property with a name`}, so a body would never run; return an array, or a plain object whose keys name the bodies`,
+  )
+}
+
+/** Throws where the result is a generator: its code never runs. */
+export function requireEnded(what: string, result: unknown): void {
+  if (typeof result !== 'object' || result === null || inspectors?.isProxy(result) === true) return
+  if (!generators.some(made => isPrototypeOf.call(made, result))) return
+  throw new CheckError(
+    'ERR_CHECK_SETUP',
+    `${what} returned a generator, whose code never runs; make it an ordinary function, and drive the generator in it`,
+  )
+}
+
+/** The same for code that must be synchronous. */
+export function requireSynchronous(what: string, result: unknown): void {
+  requireEnded(what, result)
+  if (!isPromise(result)) return
+  Reflect.apply(then, result, [undefined, () => undefined])
+  throw new CheckError(
+    'ERR_CHECK_PROMISE',
+    `${what} returned a promise, and nothing awaits it; it must be synchronous`,
+  )
+}
+
+/** The same for `final`. `named`: the check names its outcomes. */
+export function requireJudged(result: unknown, named: boolean): void {
+  requireSynchronous(FINAL, result)
+  if (typeof result !== 'function' && (result !== false || named)) return
+  throw new CheckError(
+    'ERR_CHECK_SETUP',
+    `${FINAL} returned ${textOf(result)}, which judges nothing: its result is the outcome; throw if the outcome is wrong, or name the outcomes with \`expectOutcomes\``,
+  )
+}
+
+export const FINAL = 'the final assertion'
+const { then } = Promise.prototype
+const isPromise = inspectors?.isPromise ?? ((x: unknown) => x instanceof Promise)
+const { isPrototypeOf } = Object.prototype
+/** The prototypes of all generator objects. */
+const generators: readonly object[] = [function* () {}, async function* () {}].map(
+  fn => (Object.getPrototypeOf(fn) as { prototype: object }).prototype,
+)
+
+/** What a value of the wrong kind is. */
+function textOf(value: unknown): string {
+  if (typeof value === 'function') return 'a function'
+  return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }
 
 /** A unique name for each thread. */
 export function namesOf(program: Program): string[] {
   const given = Array.isArray(program.threads)
-    ? program.threads.map((body: Body, t: number) => body.name || `thread ${t}`)
+    ? program.threads.map((body: Body | undefined, t: number) => body?.name || `thread ${t}`)
     : Object.keys(program.threads)
   const names = given.map((name, t) =>
     given.indexOf(name) === given.lastIndexOf(name) ? name : `${name} ${t}`,
@@ -73,7 +140,7 @@ export function resumableRecovery(recover: NonNullable<Program['recover']>): Twi
 
 /** The same for the final assertion, where it is a thread that begins when all others have ended. */
 export function resumableFinal(final: NonNullable<Program['final']>): Twin {
-  return formOf(final) ?? refuse('final', 'the final assertion')
+  return formOf(final) ?? refuse('final', FINAL)
 }
 
 function formOf(body: unknown): Twin | undefined {

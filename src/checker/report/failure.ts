@@ -6,6 +6,7 @@ import type { Fault, Machine } from '../machine/machine.ts'
 import { ASLEEP, BLOCKED, CRASHED, FINISHED, SPINNING, UNBORN } from '../machine/threadstates.ts'
 import { NOTIFY, WAIT, WAIT_ASYNC } from '../machine/operations.ts'
 import { pending, siteName } from '../machine/pending.ts'
+import { FINAL, requireEnded } from '../machine/program.ts'
 import type { Crash, Schedule } from '../machine/schedule.ts'
 
 export type FailureKind =
@@ -82,14 +83,16 @@ export function judge(
   }
   if (ended !== 'complete') return undefined
   const stuck = judgeStuck(machine, upTo)
+  for (let t = 0; t < machine.results.length; t++) requireEnded(machine.names[t], machine.results[t])
   machine.outcome = machine.results.some(value => value !== undefined) ? machine.results : undefined
   if (stuck !== undefined || machine.final === undefined) return stuck
   try {
     machine.outcome = machine.final({ crashed: machine.crashed, results: machine.results })
-  } catch (error) {
+  } catch (thrown) {
+    const error = readable(thrown)
     return {
       kind: 'assertion',
-      title: `the final assertion failed: ${messageOf(error)}`,
+      title: `${FINAL} failed: ${messageOf(error)}`,
       detail: [],
       schedule: upTo(log.length),
       marked: [],
@@ -225,6 +228,23 @@ function isAssertion(error: unknown): boolean {
   )
 }
 
+/** Its message, or its text: a program may throw anything. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message.split('\n')[0] : String(error)
+  try {
+    return error instanceof Error ? String(error.message).split('\n')[0] : String(error)
+  } catch {
+    return `a value of type ${typeof error} that has no text`
+  }
+}
+
+/** What a program threw, or an error in its place if its name or message cannot be read. */
+export function readable(error: unknown): unknown {
+  if ((typeof error !== 'object' && typeof error !== 'function') || error === null) return error
+  try {
+    const { name, message, code, stack, cause } = error as Record<string, unknown>
+    String([name, message, code, stack, cause])
+    return error
+  } catch {
+    return new Error(messageOf(error))
+  }
 }

@@ -126,8 +126,12 @@ export class CheckRunner {
     }
   }
 
+  /** The file or check that is being loaded or explored. */
+  label = ''
+
   /** Reports progress to the watchdog, which the first call starts. */
   pat(label: string): void {
+    this.label = label
     this.watchdog ??= new Watchdog(this.options.patience ?? PATIENCE_SECONDS)
     this.watchdog.pat(label)
   }

@@ -45,11 +45,19 @@ export async function runChecks(
     runner.interrupted.now = true
   }
   process.on('SIGINT', onInterrupt)
+  const onExit = (): void => {
+    output.err(
+      `\n✗ ${runner.label}: the process ended there, before the checks did: let a check call no process.exit(), and await nothing that never settles\n`,
+    )
+    process.exitCode = WRONG
+  }
+  process.on('exit', onExit)
   try {
     if ((options.jobs ?? 1) > 1 && !isCovering(options)) await runTogether(files, runner, options, output)
     else await runInTurn(files, runner, options, output)
   } finally {
     process.off('SIGINT', onInterrupt)
+    process.off('exit', onExit)
     await runner.stop()
     watched?.over()
   }

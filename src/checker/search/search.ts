@@ -8,7 +8,7 @@ import { type Failure, judge } from '../report/failure.ts'
 import { Guards } from '../machine/guards.ts'
 import { Machine, TURNS_MAX } from '../machine/machine.ts'
 import { CRASHED } from '../machine/threadstates.ts'
-import type { Setup } from '../machine/program.ts'
+import { requireJudged, type Setup } from '../machine/program.ts'
 import { BeginAgain, Memory } from '../machine/memory.ts'
 import { Optimal, type Root } from './optimal.ts'
 import { type CheckOptions, validateOptions } from '../run/options.ts'
@@ -100,6 +100,7 @@ export class Search {
   private bounded = ''
   private failure: Failure | undefined
   private over = false
+  private rehearsed = false
   private reuse = true
   /** Runs executions in another order. */
   private second: Machine | undefined
@@ -349,12 +350,15 @@ export class Search {
     else if (died && ended === 'complete') this.executions++
     const failure = judge(machine, ended, this.races, this.racesSeen ? explorer.common : 0, this.crashes)
     this.racesSeen = this.races !== undefined && failure === undefined
+    if (ended === 'complete' && machine.final !== undefined && failure === undefined)
+      requireJudged(machine.outcome, options.expectOutcomes !== undefined)
     if (failure !== undefined) {
       this.failure ??= failure
       return
     }
     if (ended === 'complete' && died && options.expectOutcomes !== undefined) {
-      if (machine.outcome !== undefined) this.outcomes.add(machine.outcome)
+      const { outcome } = machine
+      if (outcome !== undefined || options.onlyOutcomes === true) this.outcomes.add(outcomeOf(machine))
       this.failure ??= this.unexpected(machine, this.crashes)
     }
     if (options.rerun !== false) this.failure ??= this.runAgain(explorer, died)
@@ -363,10 +367,11 @@ export class Search {
   }
 
   /** The failure of an execution that ended with an unexpected outcome. */
-  private unexpected({ outcome, log }: Machine, crashes: readonly Crash[]): Failure | undefined {
+  private unexpected(machine: Machine, crashes: readonly Crash[]): Failure | undefined {
     const { expectOutcomes, onlyOutcomes } = this.options
-    if (onlyOutcomes !== true || expectOutcomes === undefined || outcome === undefined) return undefined
-    const text = formatOutcome(outcome)
+    if (onlyOutcomes !== true || expectOutcomes === undefined) return undefined
+    const { log } = machine
+    const text = formatOutcome(outcomeOf(machine))
     if (isExpected(expectOutcomes, text)) return undefined
     return {
       kind: 'unexpected-outcome',
@@ -449,10 +454,31 @@ export class Search {
     const { machine } = this
     const { length } = machine.log
     const { enabled } = machine
+    // The first executions run from a set-up of their own.
+    if (this.runs <= FRESH_RUNS) machine.forget()
     machine.begin(this.setup)
     machine.replay(length)
     if (machine.diverged < 0 && machine.enabled !== enabled) machine.diverged = length - 1
     if (machine.diverged >= 0) throw this.nondeterminism()
+  }
+
+  /** Runs the set-up and each thread up to its first operation, twice: both must do the same. */
+  private rehearse(): void {
+    this.rehearsed = true
+    const { machine, memory } = this
+    const first = machine.rehearse(this.setup)
+    const contents = memory.contents()
+    const second = machine.rehearse(this.setup)
+    const again = memory.contents()
+    const isSame =
+      first === second &&
+      contents.length === again.length &&
+      contents.every((bytes, n) => bytes.every((byte, at) => byte === again[n]![at]))
+    if (isSame) return
+    throw new CheckError(
+      'ERR_CHECK_NONDETERMINISTIC',
+      'the set-up did something else the second time: it must make the same memory with the same contents, and the same threads. Keep no state of an earlier execution, and use no clock and no randomness',
+    )
   }
 
   private nondeterminism(): Error {
@@ -502,6 +528,7 @@ export class Search {
     const { machine, options } = this
     if (this.plans === undefined) {
       // The number of threads is known only after the set-up.
+      if (options.rerun !== false && this.part === undefined && !this.rehearsed) this.rehearse()
       machine.begin(this.setup)
       const crashes = typeof options.crashes === 'number' ? { max: options.crashes } : options.crashes
       const all = Array.from({ length: machine.threads }, (_, t) => t).filter(
@@ -546,8 +573,14 @@ export class Search {
   }
 }
 
+/** The outcome where each one counts: also that `final`, or all threads, returned undefined. */
+function outcomeOf({ outcome, final, results }: Machine): unknown {
+  return outcome === undefined && final === undefined ? results : outcome
+}
+
 export const STEPS_MAX = 5000
 const LIVELOCK_TESTS_MAX = 16
+const FRESH_RUNS = 2
 /** So many executions run again in both orders of reordered.ts, later ones in one of them. */
 const BOTH_ORDERS_MAX = 100
 

@@ -1,6 +1,7 @@
 import { CheckError } from '../errors.ts'
 import type { Memory } from '../machine/memory.ts'
 import { realOf } from '../machine/pending.ts'
+import { requireSynchronous } from '../machine/program.ts'
 import { kindOf } from '../machine/views.ts'
 
 /** A view whose elements are numbers. */
@@ -17,12 +18,12 @@ export type WatchedView =
 
 /**
  * An invariant. `words` names words of shared memory. `holds` is called with their values, after the set-up
- * and after each step that has written one of them, and throws if the values are wrong. It is not a thread
- * and takes no steps. It must read nothing but its argument: only these words are watched.
+ * and after each step that has written one of them, and throws or returns false if the values are wrong. It
+ * is not a thread and takes no steps. It must read nothing but its argument: only these words are watched.
  */
 export interface Always {
   readonly words: Readonly<Record<string, readonly [view: WatchedView, index: number]>>
-  readonly holds: (words: Readonly<Record<string, number>>) => void
+  readonly holds: (words: Readonly<Record<string, number>>) => unknown
 }
 
 /** The watched words of one set-up. */
@@ -38,6 +39,7 @@ export class Watch {
     if (typeof holds !== 'function' || typeof words !== 'object' || words === null) throw wrong('')
     this.holds = holds
     this.names = Object.keys(words)
+    if (this.names.length === 0) throw wrong('; there is no word, so `holds` would never be called')
     this.cells = new Uint8Array(memory.cells)
     for (const name of this.names) {
       const [given, index] = words[name] ?? []
@@ -63,11 +65,14 @@ export class Watch {
     return false
   }
 
-  /** Reads the words and calls `holds`, which throws if the invariant does not hold. */
+  /** Reads the words and calls `holds`. Throws if the invariant does not hold. */
   look(): void {
     const { names, views, indexes, values } = this
     for (let i = 0; i < names.length; i++) values[names[i]] = views[i][indexes[i]]
-    this.holds(values)
+    const result = this.holds(values)
+    if (result === undefined || result === true) return
+    if (result === false) throw new Error('`holds` returned false')
+    requireSynchronous('`holds`', result)
   }
 
   /** The values that the words had at the last `look`, for a report. */

@@ -1,4 +1,6 @@
+import { plain as plainCall } from '../instrument/foreign.ts'
 import { trust } from '../instrument/intrinsics.ts'
+import { isInstrumented } from '../instrument/marks.ts'
 import { type Twin, twin, twinOf } from '../../coroutine/core/coroutine.ts'
 import { ADD, LOAD } from '../machine/operations.ts'
 import { effect, op, pending, realOf, vouchFor } from '../machine/pending.ts'
@@ -66,7 +68,7 @@ export class History {
       if (pending.current >= 0) effect()
       const call = this.begin(operation, args, Atomics.load(this.clock, 0))
       try {
-        call.result = Reflect.apply(method, self, args)
+        call.result = plainCall(method, self, [...args], operation)
       } catch (error) {
         call.threw = true
         call.result = error
@@ -81,11 +83,11 @@ export class History {
   private *steps(operation: string, method: Method, self: object, args: readonly unknown[]): Stops<unknown> {
     effect()
     const call = this.begin(operation, args, (yield op(LOAD, -1, this.clock, 0)) as number)
-    const resumable = twinOf(method)
+    const resumable = isInstrumented(method) ? twinOf(method) : undefined
     try {
       call.result =
         resumable === undefined
-          ? Reflect.apply(method, self, args)
+          ? plainCall(method, self, [...args], operation)
           : yield* Reflect.apply(resumable, self, args as unknown[])
     } catch (error) {
       call.threw = true

@@ -218,15 +218,16 @@ export class WeakSearch {
       this.executions++
       if (end.events.length > this.depth) this.depth = end.events.length
       if (end.threw) this.fail(end.events, 'assertion', 'the final assertion failed', end.value)
-      else if (end.value !== undefined) this.reach(end.events, end.value)
+      else this.reach(end.events, end.value)
       yield
       if (this.failure !== undefined && this.options.keepGoing !== true) return
     }
   }
 
   private reach(events: readonly WeakEvent[], value: unknown): void {
-    const text = this.outcomes.add(value)
     const { expectOutcomes, onlyOutcomes } = this.options
+    if (value === undefined && onlyOutcomes !== true) return
+    const text = this.outcomes.add(value)
     if (onlyOutcomes !== true || expectOutcomes === undefined) return
     if (!isExpected(expectOutcomes, text))
       this.fail(events, 'unexpected-outcome', notExpected(text), undefined)

@@ -9,7 +9,15 @@ import { asCheckError, CheckError } from '../errors.ts'
 import { Machine } from '../machine/machine.ts'
 import type { Memory } from '../machine/memory.ts'
 import { pending } from '../machine/pending.ts'
-import { bodiesOf, namesOf, type Program, resumable, type Setup } from '../machine/program.ts'
+import {
+  bodiesOf,
+  FINAL,
+  namesOf,
+  type Program,
+  requireEnded,
+  resumable,
+  type Setup,
+} from '../machine/program.ts'
 import { nextOf } from './access.ts'
 import type { Access } from './event.ts'
 
@@ -197,6 +205,7 @@ export class Threads {
         if (result.done === true) {
           running.state = 'ended'
           running.end = { value: result.value, threw: false }
+          requireEnded(this.names[thread] ?? FINAL, result.value)
         }
       } catch (error) {
         running.state = 'ended'

@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert'
 import { inspect } from 'node:util'
+import { History } from '../../../src/checker/check.ts'
 import { compile } from '../../../src/compiler/compile.ts'
 
 /** Stands for a package that is not instrumented. */
@@ -71,6 +72,8 @@ export const hidden: readonly Way[] = [
   way('a compiled comparator', () => [2, 1].sort(compiled.arrow)),
   way('a call', () => library.add()),
   way('a bound function', () => library.add.bind(null)()),
+  way('a method whose calls a history records', () => new History().of(library).add()),
+  way('a compiled method whose calls a history records', () => new History().of(compiled).add()),
   way('call', () => library.add.call(null)),
   way('Reflect.apply', () => Reflect.apply(library.add, null, [])),
   way('Reflect.construct', () => Reflect.construct(library.Box, [])),
