@@ -31,14 +31,20 @@ export { AsyncLoop } from './runtime/asyncloop.ts'
 export { binder } from './runtime/bind.ts'
 export { Box, declared, early } from './runtime/box.ts'
 export { moduleLoaded, movable, stamp } from './runtime/movable.ts'
-export { born, installing, privateFields, staticFields } from '../coroutine/core/privatefields.ts'
+export { give } from '../coroutine/core/give.ts'
+export {
+  born,
+  installing,
+  privateFields,
+  staticFields,
+  withoutPrivates,
+} from '../coroutine/core/privatefields.ts'
 export { cursorOf, iteratorOf, movableCursor, movableKeys } from './runtime/movablecursors.ts'
 export {
   based,
   built,
   construct,
   derived,
-  give,
   left,
   make,
   parentOf,

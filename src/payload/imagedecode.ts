@@ -16,11 +16,11 @@ function damaged(what: string): ImageError {
   return new ImageError(`the image is damaged: ${what}; use another copy of it`)
 }
 
-/** An allocated object whose content follows. `carrier`: the class that declares its private fields. */
+/** An allocated object whose content follows. `carriers`: the classes that declare its private fields. */
 interface Deferred {
   readonly object: object
   readonly kind: ImageKind | null
-  readonly carrier?: CodeName
+  readonly carriers?: readonly CodeName[]
   /** Its prototype travels too. */
   readonly isMade?: boolean
 }
@@ -188,7 +188,7 @@ export class ImageDecoder extends PayloadDecoder {
     }
   }
 
-  private content({ object, kind, carrier, isMade }: Deferred): void {
+  private content({ object, kind, carriers, isMade }: Deferred): void {
     if (kind !== null) return this.kindContent(object, kind)
     if (isMade === true) {
       const prototype = this.value()
@@ -197,7 +197,7 @@ export class ImageDecoder extends PayloadDecoder {
     }
     this.into = object
     if (this.value() !== object) throw damaged('content without its object')
-    if (carrier !== undefined) this.privates(object, carrier)
+    for (const carrier of carriers ?? []) this.privates(object, carrier)
   }
 
   protected override value(): unknown {
@@ -355,7 +355,7 @@ export class ImageDecoder extends PayloadDecoder {
   private allocate(what: number): object {
     let object: object
     let kind: ImageKind | null = null
-    let carrier: CodeName | undefined
+    let carriers: CodeName[] | undefined
     if (what >= format.DEFERRED_ERROR) {
       const number = what - format.DEFERRED_ERROR
       if (format.errorClasses[number] === undefined) throw damaged('an error of no class')
@@ -372,11 +372,13 @@ export class ImageDecoder extends PayloadDecoder {
       object = kind.create()
     } else if (what === format.DEFERRED_PRIVATE) {
       const prototype = this.prototypeOf(this.name())
-      carrier = this.name()
-      object = this.codeOf(carrier).install(carrier, prototype)
+      const count = this.count(this.next())
+      if (count === 0) throw damaged('private fields without their class')
+      carriers = Array.from({ length: count }, () => this.name())
+      object = this.codeOf(carriers[0]).install(carriers, prototype)
     } else throw damaged('an object of no kind')
     const isMade = what === format.DEFERRED_MADE
-    this.deferred.push({ object, kind, isMade, ...(carrier !== undefined && { carrier }) })
+    this.deferred.push({ object, kind, isMade, ...(carriers !== undefined && { carriers }) })
     return this.remember(object)
   }
 

@@ -27,6 +27,7 @@ const getPrototype = Object.getPrototypeOf as (value: object) => object | null
 
 const none: readonly HeldWeakly[] = []
 const noKeys: readonly PropertyKey[] = []
+const noPrivates: readonly PrivateValues[] = []
 
 /** The module of the objects that the platform holds. */
 export const PLATFORM = 'platform'
@@ -34,7 +35,7 @@ export const PLATFORM = 'platform'
 /** An object whose content is written after the value that contains it. */
 interface Deferred {
   readonly object: object
-  readonly privates: PrivateValues | null
+  readonly privates: readonly PrivateValues[]
   /** A prototype that travels too, or null. */
   readonly prototype: object | null
   readonly steps: readonly (PathStep | object)[]
@@ -246,7 +247,7 @@ export class ImageEncoder extends PayloadEncoder {
         if (this.isMade(prototype) && kinds.kindOf(value) === kinds.PLAIN) {
           // The prototype has methods, whose captured values may contain the object.
           this.writer.tag(format.DEFERRED, format.DEFERRED_MADE)
-          this.defer(value, null, prototype)
+          this.defer(value, noPrivates, prototype)
           return
         }
       }
@@ -259,12 +260,22 @@ export class ImageEncoder extends PayloadEncoder {
 
   /** Defers an instance with private fields: the receiver makes it by its class. False: it has none. */
   private withPrivates(value: object, prototype: object): boolean {
-    if (this.code === null || kinds.kindOf(value) !== kinds.PLAIN) return false
+    if (this.code === null) return false
+    const slot = kinds.kindOf(value)
+    if (slot !== kinds.PLAIN && prototype === standardPrototype(value, slot)) return false
     const privates = this.code.privatesOf(value)
-    if (privates === undefined) return false
+    if (privates.length === 0) return false
+    if (slot !== kinds.PLAIN) {
+      const { key } = privates[0].code
+      this.refuse(
+        value,
+        `${classText(value)} extends a class of the platform and has #private members (${key}), and`,
+      )
+    }
     this.writer.tag(format.DEFERRED, format.DEFERRED_PRIVATE)
     this.name(this.classOf(value, prototype))
-    this.name(privates.code)
+    this.writer.word(privates.length)
+    for (const { code } of privates) this.name(code)
     this.defer(value, privates)
     return true
   }
@@ -326,7 +337,7 @@ export class ImageEncoder extends PayloadEncoder {
 
   private defer(
     object: object,
-    privates: PrivateValues | null = null,
+    privates: readonly PrivateValues[] = noPrivates,
     prototype: object | null = null,
   ): void {
     const depth = Math.min(this.depth, PATH_MAX)
@@ -359,7 +370,7 @@ export class ImageEncoder extends PayloadEncoder {
     }
     if (typeof object === 'function') this.exact(object, closureExtras(object, this.code!.closureOf(object)!))
     else this.whole(object, true)
-    if (privates !== null) this.privates(privates)
+    for (const one of privates) this.privates(one)
     this.depthBase = base
     this.depth = 0
   }

@@ -38,10 +38,10 @@ export interface ImageCode {
   weaks(): readonly HeldWeakly[]
   /** The name of the class that has this prototype; a text, if its objects cannot be copied; or undefined. */
   classOf(prototype: object): CodeName | string | undefined
-  /** The private fields of an instance, and the class that declares them; or undefined. */
-  privatesOf(value: object): PrivateValues | undefined
-  /** A new object with this prototype and the private fields of the class. Throws as `find`. */
-  install(name: CodeName, prototype: object): object
+  /** The private fields of an instance, by the class that declares them, the base class first. */
+  privatesOf(value: object): readonly PrivateValues[]
+  /** A new object with this prototype and the private fields of the classes. Throws as `find`. */
+  install(carriers: readonly CodeName[], prototype: object): object
   writePrivates(name: CodeName, object: object, names: readonly string[], values: readonly unknown[]): void
   /** How a closure was made, or undefined. */
   closureOf(fn: object): ClosureName | undefined

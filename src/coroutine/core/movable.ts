@@ -13,10 +13,11 @@
  */
 import { unwinds } from './coroutine.ts'
 import { type CodeName, type ImageCode, setImageCode } from '../../payload/imagekinds.ts'
+import { isHostClass } from '../../payload/intrinsics.ts'
 import { itself } from './coroutine.ts'
 import { type HeldWeakly, isWeak } from '../../payload/weakentries.ts'
 import type { Reenter } from './frames.ts'
-import { install, type PrivateFields, privateFieldsOf } from './privatefields.ts'
+import { install, mayHavePrivates, type PrivateFields, privateFieldsOf } from './privatefields.ts'
 import { LEVELS_MAX, ModuleValues, nameless, names as namesOfValues, OBJECTS_MAX } from './modulevalues.ts'
 import { madeBy } from './stamps.ts'
 import { saysTask } from './uncompiled.ts'
@@ -374,15 +375,23 @@ const found: ImageCode = {
     return name === undefined ? undefined : (privatesIn(prototype).refused ?? name)
   },
   privatesOf(value) {
-    const prototype = Object.getPrototypeOf(value) as object
-    const { carrier } = privatesIn(prototype)
-    const fields = carrier === null ? undefined : privateFieldsOf(carrier)
-    const code = carrier === null ? undefined : found.nameOf(carrier)
-    if (fields === undefined || code === undefined || !fields.has(value)) return undefined
-    return { code, names: fields.names, values: fields.read(value) }
+    const { carriers } = privatesIn(Object.getPrototypeOf(value) as object)
+    if (carriers.length === 0) return noPrivates
+    return carriers.flatMap(carrier => {
+      const fields = privateFieldsOf(carrier)!
+      const code = fields.has(value) ? found.nameOf(carrier) : undefined
+      return code === undefined ? [] : [{ code, names: fields.names, values: fields.read(value) }]
+    })
   },
-  install(name, prototype) {
-    return install(fieldsOf(name).cls, prototype)
+  install(carriers, prototype) {
+    const classes = carriers.map((name, at) => {
+      const { cls, fields } = fieldsOf(name)
+      // The object of a base class cannot be that of another class.
+      if (at > 0 && !fields.isDerived) throw otherFields(name)
+      return cls
+    })
+    if (new Set(classes).size < classes.length) throw otherFields(carriers[0])
+    return install(classes, prototype)
   },
   writePrivates(name, object, names, values) {
     const { fields } = fieldsOf(name)
@@ -432,15 +441,18 @@ const found: ImageCode = {
 setImageCode(found)
 
 /**
- * Where the private fields of instances with this prototype come from: `carrier`, the base class that has
- * accessors for them. `refused`: a class of the chain has members without these. Null: there are none.
+ * Where the private fields of instances with this prototype come from. `carriers`: the classes that have
+ * accessors for them, the base class first. `refused`: a class of the chain has members without these. Null:
+ * there are none.
  */
 interface Privates {
-  readonly carrier: object | null
+  readonly carriers: readonly object[]
   readonly refused: string | null
 }
 
 const withPrivates = new WeakMap<object, Privates>()
+const noPrivates: ReturnType<ImageCode['privatesOf']> = []
+const withoutAny: Privates = { carriers: [], refused: null }
 
 function privatesIn(prototype: object): Privates {
   let known = withPrivates.get(prototype)
@@ -448,10 +460,13 @@ function privatesIn(prototype: object): Privates {
     const own = Object.getOwnPropertyDescriptor(prototype, 'constructor')?.value as unknown
     const above = Object.getPrototypeOf(prototype) as object | null
     const isBase = above === null || above === Object.prototype
-    known = isBase ? { carrier: null, refused: null } : privatesIn(above)
-    if (typeof own === 'function' && /[^\w$]#[\w$]/.test(Function.prototype.toString.call(own))) {
-      if (isBase && privateFieldsOf(own)?.write) known = { carrier: own, refused: null }
-      else known = { carrier: null, refused: refusalOf(own, isBase) }
+    known = isBase ? withoutAny : privatesIn(above)
+    if (typeof own === 'function' && isHostClass(own)) {
+      known = { carriers: [], refused: `keeps its state in the platform (${own.name})` }
+    } else if (typeof own === 'function' && known.refused === null && mayHavePrivates(own)) {
+      if (privateFieldsOf(own)?.write && Object.isExtensible(own))
+        known = { carriers: [...known.carriers, own], refused: null }
+      else known = { carriers: [], refused: refusalOf(own, isBase) }
     }
     withPrivates.set(prototype, known)
   }

@@ -11,6 +11,7 @@ import { writeDeclaration } from '../writer/attach.ts'
 import { type Context, noJumps } from '../writer/context.ts'
 import type { FramesLowering } from './frames.ts'
 import { Slots } from './emitter.ts'
+import { earlySuperText } from './privatefields.ts'
 import { type Parameter, writeHead, writeParameters } from './parameters.ts'
 import { varStatement, takePermission } from './permission.ts'
 import { isDerived, isLexical, type Plan } from './plan.ts'
@@ -35,7 +36,7 @@ export function writeUnwinding(lowering: FramesLowering, plan: Plan, outer: Cont
     .join('')
   const body: Body = { plan, cx, patterns, isDirective: statement => kept.includes(statement) }
   const text = plan.single ? writeSingle(lowering, body) : writeTwo(lowering, body)
-  return rope`${head}{${strict}${text}}${{ start: node.body.end, end: node.end }}`
+  return rope`${head}{${strict}${earlySuperText(plan.func, lowering)}${text}}${{ start: node.body.end, end: node.end }}`
 }
 
 /** The context of the body: its variables have the names of the plan. */

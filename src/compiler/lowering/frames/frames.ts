@@ -17,7 +17,7 @@ import { Slots } from './emitter.ts'
 import { writeUnwinding } from './forms.ts'
 import { keyText, withValue } from '../writer/objects.ts'
 import { namedProperty } from '../writer/attach.ts'
-import { endingText, guardText, privateFieldsText } from './privatefields.ts'
+import { earlySuperText, endingText, guardText, privateFieldsText } from './privatefields.ts'
 import { Closures } from './closures.ts'
 import { type MadeIterator, madeIterator } from './iterators.ts'
 import { returning } from './statements/return.ts'
@@ -213,15 +213,36 @@ export class FramesLowering extends StripLowering {
     return this.separately(() =>
       this.isItself(func) && this.attachesTwin(func, cx)
         ? writeUnwinding(this, this.#planOf(func) as Plan, cx)
-        : super.plain(node, func, { ...cx, closing: undefined, ending: undefined, building: undefined }),
+        : this.#plainly(node, func, { ...cx, closing: undefined, ending: undefined, building: undefined }),
     )
   }
+
+  #plainly(node: Node, func: Func, cx: Context): Rope {
+    const early = earlySuperText(func, this)
+    if (early === '') return super.plain(node, func, cx)
+    const [first] = node.body.body as Node[]
+    if (first === undefined) return super.plain(node, func, cx)
+    this.#early.set(first, early)
+    const text = super.plain(node, func, cx)
+    this.#early.delete(first)
+    return text
+  }
+
+  /** What stands before a statement: the first one of a constructor that stays plain. */
+  readonly #early = new Map<Node, string>()
 
   override twin(func: Func, outer: Context, head: string): Rope {
     return this.separately(() => super.twin(func, outer, head))
   }
 
   override node(node: Node, cx: Context): Rope {
+    const early = this.#early.get(node)
+    if (early === undefined) return this.#node(node, cx)
+    this.#early.delete(node)
+    return rope`${early}${this.#node(node, cx)}`
+  }
+
+  #node(node: Node, cx: Context): Rope {
     if (cx.func.movable && isFunction(node)) {
       const func = this.analysis.funcOf.get(node)!
       const lifted = this.closures.lift(func, cx, 'made', inside => super.node(node, inside))

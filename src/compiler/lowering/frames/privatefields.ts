@@ -1,14 +1,15 @@
 /**
- * What a base class with private members gets, so that its instances can move
+ * What a class with private members gets, so that its instances can move
  * (src/coroutine/core/privatefields.ts).
  */
 import type { Func } from '../../analysis/functions.ts'
+import { constructorIn } from '../../analysis/construct.ts'
 import { bare, isClass, type Node } from '../../analysis/syntax.ts'
 import type { FramesLowering } from './frames.ts'
 
 /**
- * The static block with functions that test, read and write the fields. Instances of a derived class, and of
- * one in a function, do not move: theirs are only read, and so are static fields.
+ * The static block with functions that test, read and write the fields. Instances of a class in a function do
+ * not move: theirs are only read, and so are static fields.
  */
 export function privateFieldsText(node: Node, lowering: FramesLowering): string {
   if (!lowering.analysis.isMovable) return ''
@@ -18,10 +19,13 @@ export function privateFieldsText(node: Node, lowering: FramesLowering): string 
     const { fields, brand } = names
     const read = fields.map(name => `o.${name}`).join(', ')
     const write = fields.map((name, index) => `o.${name} = v[${index}];`).join(' ')
-    const writer = privateNames(node, lowering) === null ? '' : `, (o, v) => { ${write} }`
+    const derived = node.superClass === null ? '' : ', 1'
+    const writer = privateNames(node, lowering) === null ? '' : `, (o, v) => { ${write} }${derived}`
     const call = lowering.names.runtime('privateFields')
     parts.push(`${call}(this, '${fields.join(',')}', o => ${brand} in o, o => [${read}]${writer});`)
   }
+  if (names === null && !hasAccessors(node) && /#/.test(lowering.source.slice(node.start, node.end)))
+    parts.push(`${lowering.names.runtime('withoutPrivates')}(this);`)
   const statics = privateElements(node, true).filter(({ type }) => type === 'PropertyDefinition')
   if (statics.length > 0) {
     const fields = statics.map(({ key }) => `#${key.name}`)
@@ -47,6 +51,13 @@ export function guardText(element: Node, lowering: FramesLowering): string | nul
   return `${lowering.names.runtime('installing')}.on`
 }
 
+/** The first statement of a derived constructor, or ''. */
+export function earlySuperText({ kind, owner }: Func, lowering: FramesLowering): string {
+  if (kind !== 'constructor' || owner === null || owner.superClass === null) return ''
+  if (privateNames(owner, lowering) === null) return ''
+  return `if (${lowering.names.runtime('installing')}.on) super(); `
+}
+
 interface PrivateNames {
   readonly fields: readonly string[]
   /** A name that each instance has. */
@@ -55,15 +66,27 @@ interface PrivateNames {
 
 /** The private fields of instances that move. Null: those of the class do not, or it has none. */
 function privateNames(node: Node, { analysis }: FramesLowering): PrivateNames | null {
-  if (!analysis.isMovable || node.superClass !== null) return null
+  if (!analysis.isMovable || (node.superClass !== null && !beginsWithSuper(node))) return null
   return isOfModule(node.body.body, analysis.funcOf) ? privatesIn(node) : null
+}
+
+/** Whether the constructor of a derived class runs no code before its first statement. */
+function beginsWithSuper(node: Node): boolean {
+  const params: Node[] = constructorIn(node)?.params ?? []
+  return params.every(
+    param =>
+      param.type === 'Identifier' || (param.type === 'RestElement' && param.argument.type === 'Identifier'),
+  )
+}
+
+function hasAccessors(node: Node): boolean {
+  const elements: Node[] = node.body.body
+  return elements.some(({ type }) => type === 'AccessorProperty' || type === 'TSAbstractAccessorProperty')
 }
 
 /** The private fields of instances; null: there are none, or one is an `accessor`. */
 function privatesIn(node: Node): PrivateNames | null {
-  const elements: Node[] = node.body.body
-  if (elements.some(({ type }) => type === 'AccessorProperty' || type === 'TSAbstractAccessorProperty'))
-    return null
+  if (hasAccessors(node)) return null
   const own = privateElements(node, false)
   if (own.length === 0) return null
   const fields = own.filter(({ type }) => type === 'PropertyDefinition').map(({ key }) => `#${key.name}`)
