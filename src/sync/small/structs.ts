@@ -1,5 +1,6 @@
 import { twin } from '../../coroutine/core/coroutine.ts'
 import { inside } from '../../coroutine/core/faces.ts'
+import { show } from '../../coroutine/core/knownoptions.ts'
 import { resumable } from '../../coroutine/core/generators.ts'
 import { Condition as OurCondition } from '../condition/condition.ts'
 import { Mutex as OurMutex } from '../mutex/mutex.ts'
@@ -19,14 +20,14 @@ export class Mutex extends OurMutex {
 
   /** Blocks until the lock is held. With a token, that one is filled and returned; it must be empty. */
   static lock(mutex: OurMutex, unlockToken?: UnlockToken): UnlockToken {
-    checkEmpty('lock', unlockToken)
+    checkArguments('lock', mutex, unlockToken)
     mutex.lockSync()
     return fill(mutex, unlockToken)
   }
 
   /** The lock, or null if it is still held after `timeout` milliseconds. */
   static lockIfAvailable(mutex: OurMutex, timeout: number, unlockToken?: UnlockToken): UnlockToken | null {
-    checkEmpty('lockIfAvailable', unlockToken)
+    checkArguments('lockIfAvailable', mutex, unlockToken)
     return mutex.lockIfAvailableSync(timeout) === null ? null : fill(mutex, unlockToken)
   }
 }
@@ -64,7 +65,11 @@ export const Atomics: { readonly Mutex: typeof Mutex; readonly Condition: typeof
 
 export { UnlockToken }
 
-function checkEmpty(what: string, token: UnlockToken | undefined): void {
+function checkArguments(what: string, mutex: unknown, token: UnlockToken | undefined): void {
+  if (!(mutex instanceof OurMutex))
+    throw new TypeError(`Atomics.Mutex.${what}: mutex: ${show(mutex)} is not a Mutex; give one`)
+  if (token !== undefined && !(token instanceof UnlockToken))
+    throw new TypeError(`Atomics.Mutex.${what}: ${show(token)} is not a token; give UnlockToken.empty()`)
   if (token !== undefined && token.locked) {
     throw new TypeError(`Atomics.Mutex.${what}: the token holds a lock already; pass one that is empty`)
   }
@@ -87,12 +92,12 @@ function inTask<F extends Static>(
 }
 
 inTask(Mutex.lock, function* (mutex, unlockToken) {
-  checkEmpty('lock', unlockToken)
+  checkArguments('lock', mutex, unlockToken)
   yield* inside(() => mutex.lock())
   return fill(mutex, unlockToken)
 })
 inTask(Mutex.lockIfAvailable, function* (mutex, timeout, unlockToken) {
-  checkEmpty('lockIfAvailable', unlockToken)
+  checkArguments('lockIfAvailable', mutex, unlockToken)
   return (yield* inside(() => mutex.lockIfAvailable(timeout))) === null ? null : fill(mutex, unlockToken)
 })
 inTask(Condition.wait, function* (cv, unlockToken) {

@@ -142,6 +142,11 @@ export function openHandle(
   if (handle?.heddle !== name || !(handle.buffer instanceof SharedArrayBuffer)) {
     throw new TypeError(`${name}.from(handle): this is not the handle of a ${name}; send its \`handle\``)
   }
+  if (!Number.isInteger(handle.at) || handle.at < 0 || handle.at >= handle.buffer.byteLength / 4) {
+    throw new TypeError(
+      `${name}.from(handle): at: ${String(handle.at)} is no word of its buffer; send the \`handle\` as it is`,
+    )
+  }
   if (handle.domain !== undefined) attach(handle.domain)
   return { place: { i32: viewOf(handle.buffer), at: handle.at }, options: { ...handle.options } }
 }

@@ -288,4 +288,19 @@ test('a function that Once would not wait for', async () => {
 
 test('the handle of an object of another class', () => {
   expect(() => Mutex.from(new Semaphore(1).handle)).toThrow(/not the handle of a Mutex/)
+  for (const at of [undefined, -2, 0.5, 1e9, '4'] as never[]) {
+    const objects = [
+      new Mutex(),
+      new Channel(1),
+      new SharedQueue({ capacity: 1 }),
+      new AtomicInt32(),
+      new Once(),
+    ]
+    for (const object of objects) {
+      const { from } = object.constructor as unknown as { from(this: unknown, handle: unknown): unknown }
+      expect(() => from.call(object.constructor, { ...object.handle, at })).toThrow(
+        'is no word of its buffer',
+      )
+    }
+  }
 })
