@@ -8,6 +8,7 @@ import type { Run, StartedRun } from './run.ts'
 import { openPostgres } from './database/node-postgres.ts'
 import { migrate } from './database/schema.ts'
 import { withTraceContext } from '../kernel/cpu/context.ts'
+import { imageToBytes } from '../payload/imagebytes.ts'
 import { Durable, type DurableOptions, type RunState, runsText, runTelemetry } from './index.ts'
 
 const url = new URL('../../testing/durable/runs.ts', import.meta.url)
@@ -280,6 +281,20 @@ describe.each(['embedded', 'postgres'] as const)('on a database that is %s', kin
     expect(await run.result()).toBe('slept 5')
   })
 
+  test('a running run that was cancelled with a checkpoint begins again with its arguments', async () => {
+    const run = await durable.start(work.sum, [100_000], { checkpoint: 5 })
+    await until(async () => (await run.status()).checkpoint !== null)
+    expect(await run.cancel()).toBe('running')
+    expect((await failureOf(run)).code).toBe('ERR_HEDDLE_RUN_CANCELLED')
+    expect((await run.status()).checkpoint).toBeNull()
+    await durable.store.database.query('update heddle.run set args = $2 where id = $1', [
+      run.id,
+      imageToBytes([50], 'args'),
+    ])
+    expect(await run.retry()).toBe(true)
+    expect(await run.result()).toBe(sum(50))
+  })
+
   test('runs are cancelled while they are queued, asleep and running', async () => {
     const delayed = await durable.start(work.sum, [1], { delay: 60_000 })
     expect(await delayed.cancel('too late')).toBe('cancelled')
@@ -412,6 +427,13 @@ describe.each(['embedded', 'postgres'] as const)('on a database that is %s', kin
     )
     await until(async () => (await run.status()).blocked !== null)
     expect((await run.status()).blocked).toContain('this worker has not imported data:text/javascript,evil')
+    await until(async () => {
+      await wakeNow(durable, run.id)
+      const { attempts, state } = await run.status()
+      return attempts >= 4 && state === 'queued'
+    })
+    expect((await kindsBefore(durable, run.id)).slice(0, 3)).toEqual(['queued', 'claimed', 'blocked'])
+    expect((await kindsBefore(durable, run.id)).filter(kind => kind === 'blocked')).toHaveLength(1)
     await run.cancel()
   })
 

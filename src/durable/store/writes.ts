@@ -61,6 +61,7 @@ export class Writes {
            update ${SCHEMA}.run
            set state = f.state, outcome = decode(f.outcome, 'base64'), error = f.error::jsonb,
                ended_at = clock_timestamp(), worker = null, job = null,
+               image_at = case when f.state = 'failed' then image_at end,
                failures = failures + case when f.state = 'failed' then 1 else 0 end
            from unnest($1::text[], $2::int[], $3::text[], $4::text[], $5::text[])
              as f (run, its, state, outcome, error)
@@ -158,7 +159,8 @@ export class Writes {
         )
       } else if (dropsImage) await sql.query(`delete from ${SCHEMA}.image where run = $1`, [id])
       const detail = failed ?? (leaving.blocked === undefined ? null : { why: leaving.blocked })
-      await record(sql, id, epoch, leaving.kind, detail)
+      if (!(await this.isBlockedAgain(sql, run, leaving.blocked)))
+        await record(sql, id, epoch, leaving.kind, detail)
       await tell(sql, { queues: new Set(delay === 0 ? [queue] : []) })
       return state
     })
@@ -172,6 +174,29 @@ export class Writes {
     const [row] = rows
     if (row === undefined || row.epoch !== epoch) return true
     return row.state !== 'running' || row.job !== job.id
+  }
+
+  /**
+   * A blocked run is claimed every few seconds: its history has the first of claims that find the same
+   * reason. This one goes from it.
+   */
+  private async isBlockedAgain(
+    sql: Sql,
+    { id, epoch }: ClaimedRun,
+    why: string | undefined,
+  ): Promise<boolean> {
+    if (why === undefined) return false
+    const rows = await sql.query(
+      `with newest as (
+         select id, kind, epoch, detail from ${SCHEMA}.event where run = $1 order by id desc limit 2
+       )
+       delete from ${SCHEMA}.event where id =
+         (select c.id from newest c, newest b
+          where c.kind = 'claimed' and c.epoch = $2 and b.kind = 'blocked' and b.detail ->> 'why' = $3)
+       returning id`,
+      [id, epoch, why],
+    )
+    return rows.length > 0
   }
 
   private async hasMessage(sql: Sql, id: string, name: string): Promise<boolean> {
