@@ -1,21 +1,32 @@
 import type { LockOwner } from '../../futex/core/owner.ts'
+import { SyncError } from '../wait/errors.ts'
 import type { RwLock } from './rwlock.ts'
 
-/** Disposing of it ends one read. A lock object has one ReadGuard: dispose of it once for each read. */
+/**
+ * Disposing of it ends one read. In a task and on a thread, a lock object has one ReadGuard, so that reading
+ * allocates nothing: unlock or dispose of it once for each read. `lockReadAsync` returns one for each read,
+ * which is unlocked once; disposing of it after that does nothing.
+ */
 export class ReadGuard {
   readonly lock: RwLock
+  private readonly lasting: boolean
+  private isSpent = false
 
   /** @internal */
-  constructor(lock: RwLock) {
+  constructor(lock: RwLock, lasting: boolean) {
     this.lock = lock
+    this.lasting = lasting
   }
 
   unlock(): void {
+    if (this.isSpent)
+      throw new SyncError('ERR_HEDDLE_NOT_HELD', 'unlockRead: this guard was unlocked before; unlock it once')
     this.lock.unlockRead()
+    if (!this.lasting) this.isSpent = true
   }
 
   [Symbol.dispose](): void {
-    this.unlock()
+    if (!this.isSpent) this.unlock()
   }
 }
 

@@ -63,7 +63,7 @@ export class RwLock extends SyncObject {
   constructor(options: ObjectOptions = {}) {
     super('RwLock', RwLock.words, options)
     this.holders = new Holders(this.i32, this.at + OBJECT_WORDS)
-    this.readGuard = new ReadGuard(this)
+    this.readGuard = new ReadGuard(this, true)
     this.writeGuard = new WriteGuard(this, null)
     this.upgradeGuard = new UpgradeGuard(this)
     this.reading = new Finished(this.readGuard)
@@ -116,7 +116,7 @@ export class RwLock extends SyncObject {
       await asPromise(new ReadWait(this), options)
       this.holders.add(tid, 1)
     }
-    return this.readGuard
+    return new ReadGuard(this, false)
   }
 
   tryLockRead(): ReadGuard | null {

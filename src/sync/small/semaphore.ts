@@ -5,7 +5,7 @@ import { currentFutexes } from '../../futex/core/currentfutexes.ts'
 import type { FutexContext } from '../../futex/core/context.ts'
 import { type Decision, STOP, WAKE } from '../../futex/core/decision.ts'
 import { Waiter } from '../../futex/core/records.ts'
-import { checkCount } from '../wait/errors.ts'
+import { checkCount, SyncError } from '../wait/errors.ts'
 import { HOLDER_WORDS, Holders } from '../wait/holders.ts'
 import { expectGrant, finishGrant, grant, wasGranted } from '../wait/countgrant.ts'
 import { asPromise, inTask, type ObjectOptions, onThread, optionsOf, SyncObject } from '../wait/object.ts'
@@ -22,24 +22,35 @@ import { blockingMethods, checkWait, Finished, QueueWait, type WaitOptions } fro
 const COUNT = 0x3fff_ffff
 
 /**
- * Permits that were acquired together; disposing of it releases them. Dispose of it once for each acquire.
+ * Permits that were acquired together; disposing of it releases them. In a task and on a thread, a semaphore
+ * has one object for all acquires of one permit, so that they allocate nothing: release or dispose of it once
+ * for each. Any other is released once, and disposing of it after that does nothing.
  */
 export class Permits {
   readonly semaphore: Semaphore
   readonly count: number
+  private readonly lasting: boolean
+  private isSpent = false
 
   /** @internal */
-  constructor(semaphore: Semaphore, count: number) {
+  constructor(semaphore: Semaphore, count: number, lasting: boolean) {
     this.semaphore = semaphore
     this.count = count
+    this.lasting = lasting
   }
 
   release(): void {
+    if (this.isSpent)
+      throw new SyncError(
+        'ERR_HEDDLE_NOT_HELD',
+        'release: these permits were released before; release them once',
+      )
     this.semaphore.release(this.count)
+    if (!this.lasting) this.isSpent = true
   }
 
   [Symbol.dispose](): void {
-    this.release()
+    if (!this.isSpent) this.release()
   }
 }
 
@@ -76,7 +87,7 @@ export class Semaphore extends SyncObject {
     checkCount('new Semaphore(permits)', permits, 0)
     super('Semaphore', Semaphore.words, options)
     this.holders = new Holders(this.i32, this.at + OBJECT_WORDS)
-    this.one = new Permits(this, 1)
+    this.one = new Permits(this, 1, true)
     this.finished = new Finished(this.one)
     if (permits > 0) Atomics.add(this.i32, this.at, permits)
   }
@@ -118,10 +129,11 @@ export class Semaphore extends SyncObject {
   async acquireAsync(count = 1, options?: WaitOptions): Promise<Permits> {
     checkWait(options)
     const { tid } = currentFutexes().self
-    if (this.attempt(count, tid)) return this.permits(count)
-    await asPromise(new PermitWait(this, count), options)
-    this.holders.add(tid, count)
-    return this.permits(count)
+    if (!this.attempt(count, tid)) {
+      await asPromise(new PermitWait(this, count), options)
+      this.holders.add(tid, count)
+    }
+    return new Permits(this, count, false)
   }
 
   /** The permits, if they are available now and there is no waiter. */
@@ -209,7 +221,7 @@ export class Semaphore extends SyncObject {
   }
 
   private permits(count: number): Permits {
-    return count === 1 ? this.one : new Permits(this, count)
+    return count === 1 ? this.one : new Permits(this, count, false)
   }
 }
 

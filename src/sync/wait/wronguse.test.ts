@@ -74,6 +74,29 @@ test('releasing more permits than there can be, while others wait for some', asy
   expect(semaphore.available).toBe(0)
 })
 
+test('releasing the permits or the read of async code twice takes none from others', async () => {
+  const semaphore = new Semaphore(2)
+  const lock = new RwLock()
+  using other = semaphore.acquireSync()
+  const read = await lock.lockReadAsync()
+  {
+    using permits = await semaphore.acquireAsync()
+    using mine = await lock.lockReadAsync()
+    permits.release()
+    mine.unlock()
+    expect(codeOf(() => permits.release())).toBe('ERR_HEDDLE_NOT_HELD')
+    expect(codeOf(() => mine.unlock())).toBe('ERR_HEDDLE_NOT_HELD')
+  }
+  expect([semaphore.available, lock.readers]).toEqual([1, 1])
+  {
+    using two = new Semaphore(2).acquireSync(2)
+    two.release()
+    expect(two.semaphore.available).toBe(2)
+  }
+  read.unlock()
+  expect([other.count, lock.readers]).toEqual([1, 0])
+})
+
 test('waiting at a condition without the mutex, or with another mutex than its waiters', async () => {
   const [mutex, other] = [new Mutex(), new Mutex()]
   const condition = new Condition()
