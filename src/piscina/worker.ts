@@ -2,7 +2,7 @@
  * The code on each CPU of a pool: finds the handler of a task, calls it, and returns the result. It is loaded
  * before any module of the program, so that these see that they are in a worker.
  */
-import { createRequire } from 'node:module'
+import Module, { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { workerData } from 'node:worker_threads'
 import { wait } from '../coroutine/core/blocking.ts'
@@ -21,6 +21,7 @@ state.workerData = workerData
 type Handler = (task: any) => unknown
 
 const require = createRequire(import.meta.url)
+const { registerHooks } = Module as { registerHooks?: unknown }
 const handlers = new Map<string, Handler>()
 const HANDLERS_MAX = 1000
 let isNice = false
@@ -78,15 +79,19 @@ async function load(key: string, filename: string, name: string, niceIncrement: 
   return handler as Handler
 }
 
-/** By `require`, then by `import`: a module with a top-level await can only be imported. */
+/**
+ * By `require`, then by `import`: a module with a top-level await can only be imported. Where Node has no
+ * synchronous hooks, the loader does not see what a required module imports: there `import` is first.
+ */
 async function findHandler(filename: string, name: string): Promise<unknown> {
-  try {
-    const found: unknown = await exportOf(require(filename), name)
-    if (typeof found === 'function') return found
-  } catch {
-    // The import reports the error.
+  const imported = async (): Promise<unknown> => exportOf(await import(pathToFileURL(filename).href), name)
+  const required = async (): Promise<unknown> => exportOf(require(filename), name)
+  if (typeof registerHooks === 'function') {
+    const found = await required().catch(() => undefined) // The import reports the error.
+    return typeof found === 'function' ? found : await imported()
   }
-  return await exportOf(await import(pathToFileURL(filename).href), name)
+  const found = await imported()
+  return typeof found === 'function' ? found : await required().catch(() => undefined)
 }
 
 /** The export of a name. In CommonJS, the default is `module.exports`, and other names are its properties. */

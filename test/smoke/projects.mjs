@@ -115,5 +115,32 @@ assert.equal(untold.stdout, '1\n', untold.stderr)
 assert.match(untold.stderr, /work says 'use task' and was not compiled.*npx heddle run alone\.mjs/)
 assert.equal(untold.stderr.match(/HEDDLE_NOT_COMPILED/g).length, 1)
 
+// A module that CommonJS requires, and what the worker of a pool imports. Node 20 has no hooks for `require`.
+const inModules = text => join(folder, 'module', text)
+writeFileSync(inModules('inner.js'), moduleWork(false))
+writeFileSync(
+  inModules('worker.js'),
+  `import { isCompiled } from './inner.js'
+export default () => isCompiled()
+`,
+)
+writeFileSync(inModules('required.cjs'), "console.log(require('./inner.js').isCompiled())\n")
+writeFileSync(
+  inModules('pool.js'),
+  `import Piscina from 'heddle/piscina'
+const pool = new Piscina({ filename: new URL('worker.js', import.meta.url).href, maxThreads: 1, compile: 'all' })
+console.log(await pool.run())
+await pool.close()
+`,
+)
+for (const command of [['--import', 'heddle/register', 'required.cjs'], ['pool.js']]) {
+  const { stdout, stderr } = spawnSync(process.execPath, command, {
+    cwd: inModules('.'),
+    encoding: 'utf8',
+  })
+  assert.equal(stdout, 'true\n', `${command.join(' ')}: ${stderr}`)
+  assert.doesNotMatch(stderr, /Heddle/)
+}
+
 rmSync(folder, { recursive: true, force: true })
-console.log(`${process.version}: ${cells.length + 4} first steps do what they say`)
+console.log(`${process.version}: ${cells.length + 6} first steps do what they say`)

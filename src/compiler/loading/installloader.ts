@@ -76,7 +76,9 @@ function hookRequire(): void {
   const prototype = Module.prototype as unknown as CommonJsModule
   const compileOriginal = prototype._compile
   prototype._compile = function (content, filename, ...rest) {
-    const compiled = typeof content === 'string' ? compileRequired(content, filename, false) : null
+    // Node 20 and 22 also load a module that is required here: the format says so, or `true`.
+    const isModule = rest[0] === true || rest[0] === 'module'
+    const compiled = typeof content === 'string' ? compileRequired(content, filename, false, isModule) : null
     return compileOriginal.call(this, compiled ?? content, filename, ...rest)
   }
   if (!nodeStrips) requireTypeScript(compileOriginal)

@@ -148,12 +148,22 @@ export function compileLoaded<T extends Loaded>(url: string, loaded: T): T {
   return code === null ? loaded : { ...loaded, source: code }
 }
 
-/** Compiles a text that Node is about to run as CommonJS; null if it stays as it is. */
-export function compileRequired(source: string, file: string, typescript: boolean): string | null {
+/** Compiles the text of a file that is required; null if it stays as it is. */
+export function compileRequired(
+  source: string,
+  file: string,
+  typescript: boolean,
+  isModule: boolean = false,
+): string | null {
   if (isLoading) return null
-  refuseModuleSyntax(source, file)
+  if (!isModule) refuseModuleSyntax(source, file)
   if (textOf(source, file, typescript) === null) return null
-  return translated(source, file, { typescript, commonjs: true }).code
+  return translated(source, file, { typescript, commonjs: isModule ? false : requiredAs(file) }).code
+}
+
+/** How Node reads a file that is required: without a type in package.json, its syntax decides. */
+function requiredAs(file: string): boolean | null {
+  return /\.c[jt]s$/.test(file) || typeOf(file) === true ? true : null
 }
 
 /** A TypeScript file, for a Node that cannot load it. */
