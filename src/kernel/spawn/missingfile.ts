@@ -6,7 +6,7 @@ interface Host {
   readonly process?: { getBuiltinModule?(name: string): FileSystem | undefined }
 }
 
-/** The endings that people confuse: compiled JavaScript with its source, a path without an ending with both. */
+/** The endings that people confuse: of compiled JavaScript and of its source, and none. */
 const endings = ['.ts', '.js', '.mts', '.mjs', '.cts', '.cjs', '/index.ts', '/index.js']
 
 /** If the file of this URL does not exist: says so, and names a file with another ending that does. */
