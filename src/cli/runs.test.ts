@@ -139,6 +139,8 @@ describe('heddle runs', () => {
     expect(await json(url, '--limit', '1')).toHaveLength(1)
     expect(await json(url, '--state', 'failed')).toMatchObject([{ id: 'fails-1' }])
     expect(await json(url, '--state', 'queued')).toEqual([])
+    expect(await json(url, 'list', '--state', 'failed', '--limit', '1')).toMatchObject([{ id: 'fails-1' }])
+    expect(await json(url, '--queue', 'other', 'list')).toEqual(await json(url, 'list', '--queue', 'other'))
     expect((await runs(url, '--state', 'queued', '--queue', 'a')).out).toBe(
       'no runs in state queued, queue a\n',
     )

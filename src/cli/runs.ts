@@ -34,15 +34,12 @@ export function runsCommand(): Command {
     .description('Lists the durable runs of a database, the newest first.')
     .argument('[nothing]')
     .usage('[options] [command]')
-    .option('--state <states>', `only runs in these states: ${runStates.join(', ')}`, states)
-    .option('--queue <name>', 'only runs of this queue', queueName)
-    .option('--limit <n>', 'at most so many', limit, 50)
     .enablePositionalOptions()
     .addHelpText(
       'after',
       '\nExamples:\n  heddle runs --state failed\n  heddle runs show sim-42\n  heddle runs retry sim-42\n  heddle runs send sim-42 approval \'{"by":"ann"}\'\n  heddle runs export > runs.jsonl',
     )
-  withDatabase(runs, 'print one JSON array').action((id: string | undefined, _: object, command: Command) => {
+  withFilter(runs).action((id: string | undefined, _: object, command: Command) => {
     if (id !== undefined) return refuseWord(id, command)
     return guardedRuns('', command, list)
   })
@@ -54,6 +51,9 @@ export function runsCommand(): Command {
         .description(`${summary[0]!.toUpperCase()}${summary.slice(1)}.`),
       json,
     )
+  withFilter(runs.command('list').summary('list runs, as heddle runs alone does')).action(
+    (_: object, command: Command) => guardedRuns('list', command, list),
+  )
   add(
     'show',
     'show one run: its state, attempts, errors, checkpoint, progress and history',
@@ -101,6 +101,14 @@ export function runsCommand(): Command {
     'the same',
   ).action((_: object, command: Command) => guardedRuns('export', command, exportRuns))
   return runs
+}
+
+function withFilter(command: Command): Command {
+  command
+    .option('--state <states>', `only runs in these states: ${runStates.join(', ')}`, states)
+    .option('--queue <name>', 'only runs of this queue', queueName)
+    .option('--limit <n>', 'at most so many (default: 50)', limit)
+  return withDatabase(command, 'print one JSON array')
 }
 
 function withDatabase(command: Command, json: string): Command {
@@ -156,11 +164,11 @@ function print(value: unknown): void {
   process.stdout.write(`${JSON.stringify(value)}\n`)
 }
 
-async function list(durable: Durable, { state, queue, limit: most, json }: RunsFlags): Promise<void> {
+async function list(durable: Durable, { state, queue, limit: most = 50, json }: RunsFlags): Promise<void> {
   const found = await durable.list({
     ...(state !== undefined && { state }),
     ...(queue !== undefined && { queue }),
-    limit: most!,
+    limit: most,
   })
   if (json) return print(found)
   if (found.length === 0) {

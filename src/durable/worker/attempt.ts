@@ -271,8 +271,7 @@ export class Attempt {
     const tries = isLost ? Math.max(options.retries, CPU_LOSSES_MAX) : options.retries
     if (failures >= tries || error instanceof ImageError)
       return await this.end('failed', encodeError(error), errorText(error))
-    const { initial, factor, max } = options.backoff
-    const delay = isLost ? 0 : Math.min(max, initial * factor ** failures) / 1000
+    const delay = isLost ? 0 : backoffMs(options.backoff, failures) / 1000
     await this.leave({
       state: 'queued',
       kind: 'error',
@@ -522,4 +521,12 @@ export class Attempt {
   private patiently<T>(work: () => Promise<T>): Promise<T> {
     return this.host.store.patiently(work, () => this.isFenced || this.host.isClosing)
   }
+}
+
+/** The power may be Infinity, which times 0 is no number. */
+export function backoffMs(
+  { initial, factor, max }: ClaimedRun['options']['backoff'],
+  failures: number,
+): number {
+  return initial === 0 ? 0 : Math.min(max, initial * factor ** failures)
 }
