@@ -53,6 +53,8 @@ type Step =
 
 type Visit = (value: unknown, step: Step, key: unknown) => void
 
+let numbered = 100
+
 /** An object that a module holds, and its name. */
 export class ModuleValue implements CodeName {
   readonly of: ModuleValues
@@ -65,8 +67,9 @@ export class ModuleValue implements CodeName {
   readonly level: number
   /** Its slots are looked through again when a task moves. */
   isOpen = false
-  /** Depends on the content, except for objects inside. Compared in debug mode. */
+  /** Depends on the content, except for that of objects inside. Compared in debug mode. */
   content = 0
+  readonly number: number = numbered++
 
   constructor(
     of: ModuleValues,
@@ -194,7 +197,7 @@ export class ModuleValues {
       const { value, isImported } = parent
       if (typeof value === 'symbol' || isClosed(value, seen)) continue
       parent.isOpen = !isImported
-      parent.content = contentOf(value, false, (slot, step, key) => {
+      parent.content = contentOf(value, this, (slot, step, key) => {
         slots++
         if (isOne(slot)) add(slot, parent, step, key, isImported)
       })
@@ -258,7 +261,7 @@ export class ModuleValues {
         if (of !== undefined && of !== this) found.add(of)
       }
       look(value)
-      if (typeof value === 'object') contentOf(value, true, look)
+      if (typeof value === 'object') eachSlot(value, true, look)
     }
     return (this.near = [...found])
   }
@@ -298,7 +301,7 @@ export class ModuleValues {
     for (const [name, value] of this.initial)
       if (!Object.is(readOf(this.variables.get(name)!), value)) changed.push(name)
     for (const one of this.held) {
-      if (one.isOpen && contentOf(one.value as object, false, nothing) !== one.content) changed.push(one.key)
+      if (one.isOpen && contentOf(one.value as object, this, nothing) !== one.content) changed.push(one.key)
     }
     return changed
   }
@@ -468,17 +471,41 @@ function isPlainList(list: unknown[]): boolean {
   return true
 }
 
-/** Visits the slots, and returns a number that depends on what they hold, objects apart. */
-function contentOf(value: object, isBrief: boolean, visit: Visit): number {
-  let content = 0
-  eachSlot(value, isBrief, (slot, step, key) => {
-    content = (Math.imul(content, 31) + numberOf(slot)) | 0
+/**
+ * Visits the slots, and returns a number that depends on what they hold: of objects, only on which one of the
+ * module `of` it is.
+ */
+function contentOf(value: object, of: ModuleValues, visit: Visit): number {
+  let content = stateOf(value)
+  eachSlot(value, false, (slot, step, key) => {
+    // It names the objects of the module.
     visit(slot, step, key)
+    content = (Math.imul(content, 31) + numberOf(slot, of)) | 0
   })
   return content
 }
 
-function numberOf(slot: unknown): number {
+/** The state of an object that is in no slot: the bytes of a buffer, the time of a Date. */
+function stateOf(value: object): number {
+  if (typeof value === 'function' || isProxy?.(value) === true) return 0
+  switch (kinds.kindOf(value)) {
+    case kinds.DATE:
+      return numberOf(kinds.dateTime(value), null)
+    case kinds.ARRAY_BUFFER: {
+      const { byteLength } = value as ArrayBuffer
+      const words = new Int32Array(value as ArrayBuffer, 0, byteLength >>> 2)
+      let state = byteLength
+      for (let at = 0; at < words.length; at++) state = (Math.imul(state, 31) + words[at]) | 0
+      for (const byte of new Uint8Array(value as ArrayBuffer, words.byteLength))
+        state = Math.imul(state, 31) + byte
+      return state | 0
+    }
+    default:
+      return 0
+  }
+}
+
+function numberOf(slot: unknown, of: ModuleValues | null): number {
   switch (typeof slot) {
     case 'number':
       return (slot | 0) ^ ((slot * 4096) | 0)
@@ -488,8 +515,11 @@ function numberOf(slot: unknown): number {
       return slot ? 3 : 5
     case 'undefined':
       return 11
-    default:
-      return slot === null ? 13 : 1
+    default: {
+      if (slot === null) return 13
+      const one = names.get(slot as object | symbol)
+      return one === undefined || one.of !== of || one.isImported ? 1 : one.number
+    }
   }
 }
 

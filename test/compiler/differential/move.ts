@@ -56,6 +56,7 @@ interface MoveOptions {
   copies?: readonly [string, string]
   first?: number
   moves?: (() => boolean) | undefined
+  self?: unknown
 }
 
 /**
@@ -67,10 +68,10 @@ export function driveMoved(
   program: (...args: any[]) => unknown,
   args: unknown[],
   counts: { preemptions: number; moves: number; obstacles: Map<string, number> },
-  { copies, first = 2000, moves = () => true }: MoveOptions = {},
+  { copies, first = 2000, moves = () => true, self }: MoveOptions = {},
 ): { threw: boolean; value: unknown } {
   let here = 0
-  let coroutine = coroutineOf(program, args)
+  let coroutine = coroutineOf(program, args, self)
   setSafepointFlag(raised, 0)
   try {
     for (let finished = coroutine.start(); !finished; finished = coroutine.resume()) {

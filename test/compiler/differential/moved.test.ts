@@ -1,6 +1,8 @@
 /** Every program with a move at every safepoint: results, errors and effects are those of the plain code. */
 import { describe, expect, test } from 'vitest'
+import { coroutineOf, setSafepointFlag } from '../../../src/coroutine/core/coroutine.ts'
 import { registerMovable } from '../../../src/coroutine/core/movable.ts'
+import { changesAround, packFrames } from '../../../src/coroutine/core/packedframes.ts'
 import { type Program, runPlain, runTwin } from './drive.ts'
 import { driveMoved, movable, runMoved } from './move.ts'
 import { plain, programFiles, readProgram } from './programs.ts'
@@ -168,5 +170,67 @@ describe('instances with private members move', () => {
     const { value } = driveMoved(movable(source, 'p.js', { strip: 1 })[name]!, [turns], counts)
     expect(value).toBe(result)
     expect([...counts.obstacles.keys()].join()).toContain(`${refusal}, and cannot travel`)
+  })
+})
+
+describe('debug mode sees that a module has changed', () => {
+  const cases: readonly [what: string, text: string, path: string][] = [
+    ['a variable', 'let n = 0; const change = () => n++', 'n'],
+    ['a typed array', 'const t = new Uint32Array(512); const change = () => { t[511] = 9 }', 't.buffer'],
+    [
+      'a view',
+      'const v = new DataView(new ArrayBuffer(5)); const change = () => v.setInt8(4, 9)',
+      'v.buffer',
+    ],
+    ['a Date', 'const d = new Date(0); const change = () => d.setTime(5)', 'd'],
+    ['an array in arrays', 'const a = [[1, [2]]]; const change = () => { a[0][1][0] = 7 }', 'a[0][1]'],
+    [
+      'a Map in a Map',
+      'const m = new Map([["a", new Map()]]); const change = () => m.get("a").set(1, 2)',
+      'm.get("a")',
+    ],
+    [
+      'which of its objects another one holds',
+      'const a = {}, b = {}, o = { at: a }; const change = () => { o.at = b }',
+      'o',
+    ],
+    [
+      'a static private field',
+      'class C { static #n = 0; static up() { C.#n++ } } const change = () => C.up()',
+      'C',
+    ],
+    [
+      'a private field',
+      'class C { #n = 0; up() { this.#n++ } } const c = new C(), change = () => c.up()',
+      'c',
+    ],
+    [
+      'what a closure captures',
+      'const up = (() => { let n = 0; return () => ++n })(), change = () => up()',
+      'up.captured[0]',
+    ],
+    ['a prototype', 'const p = { n: 0 }, o = Object.create(p), change = () => { p.n++ }', 'p'],
+    [
+      'an object in a frozen one',
+      'const o = Object.freeze({ i: { n: 0 } }), change = () => { o.i.n++ }',
+      'o.i',
+    ],
+  ]
+  const quiet =
+    'const all = { t: new Int8Array(5), d: new Date(1), m: new Map([[{}, {}]]) }, change = () => all'
+
+  test.each([...cases, ['nothing that did not change', quiet, '']])('%s', (_what, text, path) => {
+    const source = `'use task movable'\n${text}\nfunction tick(i) { return i & 1 }
+      export function run() { change(); let sum = 0; for (let i = 0; i < 9; i++) sum += tick(i); return sum }`
+    const coroutine = coroutineOf(movable(source, 'held.js', { strip: 1 }).run!, [])
+    setSafepointFlag(Int32Array.of(1), 0)
+    try {
+      // The last of its stops is behind the change.
+      coroutine.start()
+      for (let stop = 0; stop < 4; stop++) coroutine.resume()
+    } finally {
+      setSafepointFlag(Int32Array.of(0), 0)
+    }
+    expect(changesAround(packFrames(coroutine))).toEqual(path === '' ? [] : [`${path} of held.js`])
   })
 })
