@@ -22,6 +22,8 @@ const allowed: Readonly<Record<string, string>> = {
     'each turn that fails means that another thread has got on: it has taken the leaf',
   'arena/memory/slab.ts descend: repeats': 'each turn marks a full word or goes down a level',
   'arena/sync/spinlock.ts acquireContended: parks': 'the wait at a lock: parks, and looks at deaths',
+  'futex/robust/mutex.ts passOn: repeats':
+    'each turn that fails means that another thread has got on: the word has changed',
   'futex/robust/mutex.ts take: repeats':
     'each turn that fails means that another thread has got on: the word has changed',
   'futex/pi/pending.ts takeCalled: repeats':

@@ -119,7 +119,10 @@ export interface Check {
   async(name: string, setup: AsyncSetup): Promise<CheckResult>
 }
 
-function refuseNonObject(call: string, options: unknown): void {
+function refuseNonObject<Options extends object>(
+  call: string,
+  options: Options | Setup | AsyncSetup,
+): asserts options is Options {
   if (typeof options === 'object' && options !== null && !Array.isArray(options)) return
   throw new TypeError(`${call}: ${show(options)} is not an object with options; give one, or leave it out`)
 }
@@ -129,10 +132,10 @@ export const check: Check = Object.assign(checkShared, { async: checkAsync })
 function checkShared(name: string, second: CheckOptions | Setup, third?: Setup): CheckResult {
   const [options, setup] =
     typeof second === 'function' && third === undefined ? [{}, second] : [second, third]
-  if (typeof name !== 'string' || typeof setup !== 'function' || typeof options !== 'object') {
+  if (typeof name !== 'string' || typeof setup !== 'function') {
     throw new TypeError('check(name, options, setup): a name, options, and a function that sets the check up')
   }
-  refuseNonObject('check(name, options, setup)', options)
+  refuseNonObject<CheckOptions>('check(name, options, setup)', options)
   const collector = holder[collectorKey]
   if (collector !== undefined) {
     collector({ name, options, setup })
@@ -151,12 +154,12 @@ async function checkAsync(
 ): Promise<CheckResult> {
   const [options, asyncSetup] =
     typeof second === 'function' && third === undefined ? [{}, second] : [second, third]
-  if (typeof name !== 'string' || typeof asyncSetup !== 'function' || typeof options !== 'object') {
+  if (typeof name !== 'string' || typeof asyncSetup !== 'function') {
     throw new TypeError(
       'check.async(name, options, setup): a name, options, and a function that sets the check up',
     )
   }
-  refuseNonObject('check.async(name, options, setup)', options)
+  refuseNonObject<AsyncCheckOptions>('check.async(name, options, setup)', options)
   const file = here()?.file
   const collector = holder[collectorKey]
   if (collector !== undefined) {

@@ -196,7 +196,7 @@ test('bad options are refused by name', () => {
   const none = function* (): Generator<CpuRequest, void, void> {}
   for (const cpus of [0, 65, -1, Number.NaN, 1.5, '2', undefined]) {
     expect(() => reserveMachine(new ArenaPlan(), cpus as number)).toThrow(
-      `cpus: ${cpus} is not a number of CPUs; give an integer from 1 to 64`,
+      `cpus: ${typeof cpus === 'string' ? `'${cpus}'` : cpus} is not a number of CPUs; give an integer from 1 to 64`,
     )
   }
   expect(() => makeMachine(1, none, { seed: 0.5 })).toThrow(/seed: 0\.5/)
