@@ -348,7 +348,7 @@ export class Attempt {
     await this.leave({ ...leaving, image: { bytes: packed, rawBytes: bytes.length, seq: ++this.lastImage } })
   }
 
-  /** Its state cannot be written: says so once for each reason. One that is too large has a size each time. */
+  /** Its state cannot be written: says so once for each reason. The sizes of too large ones differ. */
   private async refused(error: Error): Promise<void> {
     this.refusedAt = performance.now()
     const why = error.message
