@@ -264,9 +264,9 @@ describe('heddle check', () => {
     const { out, err, code } = await heddleCheck([
       'src',
       '--executions',
-      '60',
+      '20',
       '--time',
-      '500',
+      '200',
       '--json',
       '--allow-incomplete',
     ])
