@@ -451,6 +451,41 @@ describe.each(['embedded', 'postgres'] as const)('on a database that is %s', kin
     await run.cancel()
   })
 
+  test('a write of a run that has just ended is no loss of it', async () => {
+    const { writes, journal } = durable.store
+    const ends: string[] = []
+    const forget = durable.onAttempt(({ run, end }) => ends.push(`${run} ${end}`))
+    const late: Promise<unknown>[] = []
+    const begun = new Set<string>()
+    const delay = (calls: any, name: string): (() => void) => {
+      const call = calls[name].bind(calls)
+      calls[name] = (run: { id: string }, ...rest: unknown[]) => {
+        begun.add(run.id)
+        const done = until(() => ends.some(end => end.startsWith(run.id))).then(() => call(run, ...rest))
+        late.push(done)
+        return done
+      }
+      return () => delete calls[name]
+    }
+    const restore = [delay(writes, 'saveImage'), delay(journal, 'journal')]
+    const completed = await durable.start(work.sum, [40_000], { checkpoint: 5 })
+    const failed = await durable.start(work.sumThenFails, [40_000], { checkpoint: 5 })
+    const cancelled = await durable.start(work.charged, ['late'])
+    await until(() => [completed, failed, cancelled].every(({ id }) => begun.has(id)))
+    await cancelled.cancel()
+    await until(() => ends.length === 3)
+    expect(await Promise.allSettled(late)).toMatchObject(
+      late.map(() => ({ reason: { code: 'ERR_HEDDLE_FENCED' } })),
+    )
+    for (const call of restore) call()
+    forget()
+    expect(new Set(ends)).toEqual(
+      new Set([`${completed.id} completed`, `${failed.id} failed`, `${cancelled.id} cancelled`]),
+    )
+    await new Promise(resolve => setTimeout(resolve))
+    expect(warnings).toEqual([])
+  })
+
   test('a state that is too large is refused once, however often its size changes', async () => {
     const small = await open({ kernel, queues: ['small'], imageLimit: 100 })
     const run = await small.start(work.growing, [3000], { queue: 'small', checkpoint: 20 })

@@ -23,6 +23,11 @@ export function fails(message: string): never {
   throw new TypeError(message)
 }
 
+export function sumThenFails(turns: number): never {
+  'use task movable'
+  throw new TypeError(`it is ${sum(turns)}`)
+}
+
 export function approval(name: string): unknown {
   'use task movable'
   const first = receive<{ by: string }>(name)

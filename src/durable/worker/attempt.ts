@@ -167,9 +167,12 @@ export class Attempt {
     this.task?.kill(error)
   }
 
-  /** A look at the rows did not find it: it has just left, or it is another worker's. */
-  lost(): void {
-    if (this.leaving === null && !this.isEnding) this.fence()
+  /**
+   * A look at the rows, or a write beside the task, did not find it: it has just left, or it is another
+   * worker's. The write with which it leaves or ends says which.
+   */
+  lost(error?: FencedError): void {
+    if (this.leaving === null && !this.isEnding) this.fence(error)
   }
 
   /** Lets the run go on elsewhere, from here. */
@@ -366,7 +369,7 @@ export class Attempt {
     this.timer = setTimeout(() => {
       this.saving = this.checkpoint()
         .catch(error => {
-          if (error instanceof FencedError && this.leaving === null) this.fence(error)
+          if (error instanceof FencedError) this.lost(error)
           else this.host.warn(this.run.id, `no checkpoint: ${(error as Error).message}`)
         })
         .finally(() => this.scheduleCheckpoint())
@@ -383,7 +386,7 @@ export class Attempt {
       if ((error as { code?: unknown }).code !== 'ERR_HEDDLE_TASK_ENDED') await this.refused(error as Error)
       return
     }
-    if (this.isFenced) return
+    if (this.isFenced || this.isEnding) return
     let packed: Uint8Array
     try {
       packed = await packImage(run.id, bytes, host.imageLimit)
@@ -403,7 +406,7 @@ export class Attempt {
     try {
       return await this.answerNow(question)
     } catch (error) {
-      if (error instanceof FencedError) this.fence(error)
+      if (error instanceof FencedError) this.lost(error)
       throw error
     }
   }
