@@ -143,7 +143,10 @@ describe('the options of each CPU:', () => {
     [{ env: 'PATH=/' as never }, /env: 'PATH=\/' is not an environment/],
     [{ argv: 'a b' as never }, /argv: 'a b' is not a list/],
     [{ execArgv: '--expose-gc' as never }, /execArgv: '--expose-gc' is not a list/],
-    [{ resourceLimits: 5 as never }, /resourceLimits: 5 is not an object with options; give \{ maxOldGenerationSizeMb/],
+    [
+      { resourceLimits: 5 as never },
+      /resourceLimits: 5 is not an object with options; give \{ maxOldGenerationSizeMb/,
+    ],
     [{ eventLoop: 'sometimes' as never }, /eventLoop: 'sometimes' is not known/],
     [{ trackUnmanagedFds: 1 as never }, /trackUnmanagedFds: 1 is not a boolean/],
     [{ tasksPerCpu: 0 }, /tasksPerCpu: 0 is not a number of tasks/],
