@@ -17,7 +17,7 @@ import { bare, boundNames, contains, isClass, isFunction, type Node, walk } from
 import { Rope, rope } from '../../output/rope.ts'
 import { bodyHash } from './bodyhash.ts'
 import type { FramesLowering } from './frames.ts'
-import { isLexical, isOnlySelfCaptured, isWithin, needsBox } from './plan.ts'
+import { isLexical, isOnlySelfCaptured, isReadEarly, isWithin, needsBox } from './plan.ts'
 
 /** A variable that a function captures: its name inside, and the value where the function is made. */
 export interface Capture {
@@ -184,10 +184,13 @@ export class Closures {
     return rope` ${maker}(${site})`
   }
 
-  /** True if the variables that change are boxes here: not in a generator that has the function's text. */
+  /**
+   * True if the variables that change, or that it may read before their declaration, are boxes here: not in a
+   * generator that has the function's text.
+   */
   #areBoxed(func: Func, cx: Context): boolean {
     return this.#bindingsOf(func).every(binding => {
-      if (binding.scope.func.kind === 'module' || !needsBox(binding)) return true
+      if (binding.scope.func.kind === 'module' || !(needsBox(binding) || isReadEarly(binding))) return true
       return cx.renamed?.get(binding)?.endsWith('.v') === true
     })
   }

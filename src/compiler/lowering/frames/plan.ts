@@ -191,12 +191,12 @@ class Planner {
     return stops
   }
 
-  /** True if closures share variables of this block that change: they must be boxes. */
+  /** True if closures share variables of this block that change, or read them early: they must be boxes. */
   #sharesVariables(node: Node): boolean {
     const scope = this.#questions.analysis.scopeOf.get(node)
     if (scope === undefined || scope.func !== this.#func) return false
     for (const binding of scope.bindings.values()) {
-      if (binding.captured && needsBox(binding)) return true
+      if (binding.captured && (needsBox(binding) || isReadEarly(binding))) return true
     }
     return false
   }
@@ -262,7 +262,8 @@ class Planner {
   }
 
   /** True if a closure may read the variable before its declaration has run. */
-  #isEarly({ kind, references, declarations }: Binding, owner: Node, captured: boolean): boolean {
+  #isEarly(binding: Binding, owner: Node, captured: boolean): boolean {
+    const { kind, references, declarations } = binding
     if (kind !== 'let' && kind !== 'const' && kind !== 'class') return false
     const func = this.#func
     const [declaration] = declarations
@@ -285,13 +286,7 @@ class Planner {
         this.#reason ??= `\`${node.name}\` may be used before its declaration`
       }
     }
-    if (!captured) return false
-    return references.some(({ func: by }) => {
-      if (by === func) return false
-      let outermost = by
-      while (outermost.parent !== null && outermost.parent !== func) outermost = outermost.parent
-      return outermost.kind === 'declaration' || outermost.node.start < declaration!.end
-    })
+    return captured && isReadEarly(binding)
   }
 }
 
@@ -311,6 +306,17 @@ export function isOnlySelfCaptured(binding: Binding): boolean {
   const { kind, target, references, scope, written } = binding
   if (kind !== 'function' || target === null || written) return false
   return references.every(({ func }) => func === scope.func || isWithin(func, target))
+}
+
+/** True if a closure that uses the variable may be made before its declaration has run. */
+export function isReadEarly({ kind, references, declarations, scope }: Binding): boolean {
+  if (kind !== 'let' && kind !== 'const' && kind !== 'class') return false
+  return references.some(({ func: by }) => {
+    if (by === scope.func) return false
+    let outermost = by
+    while (outermost.parent !== null && outermost.parent !== scope.func) outermost = outermost.parent
+    return outermost.kind === 'declaration' || outermost.node.start < declarations[0]!.end
+  })
 }
 
 export function isWithin(inner: Func, outer: Func): boolean {
