@@ -190,7 +190,8 @@ export class Closures {
    */
   #areBoxed(func: Func, cx: Context): boolean {
     return this.#bindingsOf(func).every(binding => {
-      if (binding.scope.func.kind === 'module' || !(needsBox(binding) || isReadEarly(binding))) return true
+      if (binding.scope.func.kind === 'module') return true
+      if (!needsBox(binding) && !isReadEarly(binding, func)) return true
       return cx.renamed?.get(binding)?.endsWith('.v') === true
     })
   }

@@ -308,14 +308,22 @@ export function isOnlySelfCaptured(binding: Binding): boolean {
   return references.every(({ func }) => func === scope.func || isWithin(func, target))
 }
 
-/** True if a closure that uses the variable may be made before its declaration has run. */
-export function isReadEarly({ kind, references, declarations, scope }: Binding): boolean {
-  if (kind !== 'let' && kind !== 'const' && kind !== 'class') return false
+/** True if a closure that uses the variable, by default any, may be made before its declaration has run. */
+export function isReadEarly(binding: Binding, closure: Func | null = null): boolean {
+  const { name, kind, references, declarations, scope } = binding
+  const isParameter = kind === 'parameter'
+  if (!isParameter && kind !== 'let' && kind !== 'const' && kind !== 'class') return false
+  // A default of a parameter may use the parameter itself, and those that follow.
+  const declaration: Node | undefined = isParameter
+    ? scope.func.node.params.findLast((at: Node) => boundNames(at).some(bound => bound.name === name))
+    : declarations[0]
+  if (declaration === undefined) return false
   return references.some(({ func: by }) => {
-    if (by === scope.func) return false
+    if (by === scope.func || (closure !== null && !isWithin(by, closure))) return false
     let outermost = by
     while (outermost.parent !== null && outermost.parent !== scope.func) outermost = outermost.parent
-    return outermost.kind === 'declaration' || outermost.node.start < declarations[0]!.end
+    if (outermost.kind === 'declaration') return !isParameter
+    return outermost.node.start < declaration.end
   })
 }
 
