@@ -180,6 +180,23 @@ describe('heddle runs', () => {
     expect(out).not.toContain('\u001b[2J')
   })
 
+  it('lists all runs where somebody has changed the times and errors of one', async () => {
+    const client = new pg.Client({ connectionString: postgres.url })
+    await client.connect()
+    const at =
+      "created_at = 'infinity', started_at = '-infinity', ended_at = 'infinity', image_at = 'infinity'"
+    await client.query(
+      `update heddle.run set ${at}, error = '{"name": 5, "stack": 7}', progress = '{"total": 0}' where id = 'fails-1'`,
+    )
+    await client.query(`update heddle.event set at = 'infinity', detail = '"text"' where run = 'fails-1'`)
+    await client.end()
+    for (const command of [[], ['show', 'fails-1'], ['export']]) {
+      const { out, err, code } = await runs(postgres.url, ...command)
+      expect(out).toContain('fails-1')
+      expect({ err, code }).toEqual({ err: '', code: 0 })
+    }
+  })
+
   it('says why a database does not serve', async () => {
     const wrong = new URL(postgres.url)
     wrong.pathname = '/nowhere'

@@ -392,6 +392,32 @@ describe.each(['embedded', 'postgres'] as const)('on a database that is %s', kin
     await expect(durable.run(run.id).result()).rejects.toThrow(`the result of run ${run.id} cannot be read`)
   })
 
+  test('times and errors that were changed are shown as what can be shown', async () => {
+    const run = await durable.start(work.fails, ['no luck'])
+    await failureOf(run)
+    const { database } = durable.store
+    for (const time of ['infinity', '-infinity', '294270-01-01']) {
+      await database.query(
+        `update heddle.run set created_at = $2, started_at = $2, ended_at = $2, wake_at = $2, image_at = $2
+         where id = $1`,
+        [run.id, time],
+      )
+      await database.query('update heddle.event set at = $2 where run = $1', [run.id, time])
+      const status = await run.status()
+      const { createdAt, startedAt, endedAt, wakesAt, checkpoint } = status
+      for (const date of [createdAt, startedAt, endedAt, wakesAt, checkpoint?.at])
+        expect(date?.toISOString()).toMatch(/^[+-]2\d{5}-/)
+      for await (const { at } of run.events()) expect(at.toISOString()).toMatch(/^[+-]2\d{5}-/)
+    }
+    for (const error of ['5', '"text"', '[]', '{"name": 5, "stack": 7, "message": {}}']) {
+      await database.query('update heddle.run set error = $2::jsonb where id = $1', [run.id, error])
+      await database.query('update heddle.event set detail = $2::jsonb where run = $1', [run.id, error])
+      const { error: shown } = await run.status()
+      expect(shown).toEqual({ name: 'Error', message: JSON.stringify(JSON.parse(error)) })
+      for await (const { detail } of run.events()) expect(detail).toBeTypeOf('object')
+    }
+  })
+
   test('jobs and notifications that are not ours, and counters at their end, stop no worker', async () => {
     const { database, engine } = durable.store
     const jobs = [5, null, { run: 5 }, { run: 'nobody' }, { schedule: '{' }, { schedule: '{}' }]

@@ -19,32 +19,57 @@ export function statusOf(row: Row): RunStatus {
     failures: row.failures as number,
     retries: readOptions(row.options).retries,
     blocked: row.blocked as string | null,
-    wakesAt: row.wake_at as Date | null,
+    wakesAt: row.wake_at === null ? null : timeOf(row.wake_at),
     waitsFor: row.waits_for as string | null,
     progress: row.progress,
     checkpoint:
       row.image_at === null
         ? null
         : {
-            at: row.image_at as Date,
+            at: timeOf(row.image_at),
             age: row.image_age as number,
             bytes: row.image_bytes as number,
             rawBytes: row.image_raw_bytes as number,
           },
-    error: row.error as RunError | null,
+    error: errorOf(row.error),
     cancelling: row.state === 'running' && row.cancel_reason !== null,
-    createdAt: row.created_at as Date,
-    startedAt: row.started_at as Date | null,
-    endedAt: row.ended_at as Date | null,
+    createdAt: timeOf(row.created_at),
+    startedAt: row.started_at === null ? null : timeOf(row.started_at),
+    endedAt: row.ended_at === null ? null : timeOf(row.ended_at),
   }
 }
 
 export function eventOf(row: Row): RunEvent {
   return {
     id: row.id as number,
-    at: row.at as Date,
+    at: timeOf(row.at),
     kind: row.kind as RunEvent['kind'],
     epoch: row.epoch as number,
-    detail: row.detail as RunEvent['detail'],
+    detail: isObject(row.detail) || row.detail === null ? row.detail : { detail: row.detail },
   }
+}
+
+/** No Date is later, and no Date with the other sign is earlier. */
+const LAST_MS = 8.64e15
+
+/** A time that somebody has changed may be infinite, or one that no Date has. */
+function timeOf(value: unknown): Date {
+  if (value instanceof Date && !Number.isNaN(value.getTime())) return value
+  return new Date(value === -Infinity ? -LAST_MS : LAST_MS)
+}
+
+/** An error that somebody has changed is a text of what is there. */
+function errorOf(value: unknown): RunError | null {
+  if (value === null) return null
+  const { name, message, stack, code } = (isObject(value) ? value : {}) as Partial<Record<string, unknown>>
+  return {
+    name: typeof name === 'string' ? name : 'Error',
+    message: typeof message === 'string' ? message : JSON.stringify(value),
+    ...(typeof stack === 'string' && { stack }),
+    ...(typeof code === 'string' && { code }),
+  }
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null
 }
