@@ -90,9 +90,19 @@ async function findHandler(filename: string, name: string): Promise<unknown> {
     const found = await required().catch(() => undefined) // The import reports the error.
     return typeof found === 'function' ? found : await imported()
   }
-  const found = await imported()
-  return typeof found === 'function' ? found : await required().catch(() => undefined)
+  try {
+    const found = await imported()
+    if (typeof found === 'function') return found
+  } catch (error) {
+    const found = takesOver.test(filename) ? await required().catch(() => undefined) : undefined
+    if (typeof found === 'function') return found
+    throw error
+  }
+  return await required().catch(() => undefined)
 }
+
+/** In a CommonJS package, tsx and ts-node load TypeScript only where it is required on such a Node. */
+const takesOver = /\.c?ts$/
 
 /** The export of a name. In CommonJS, the default is `module.exports`, and other names are its properties. */
 function exportOf(module: any, name: string): unknown {

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import Module from 'node:module'
 import { join } from 'node:path'
 
 const consumer = process.argv[2]
@@ -142,5 +143,50 @@ for (const command of [['--import', 'heddle/register', 'required.cjs'], ['pool.j
   assert.doesNotMatch(stderr, /Heddle/)
 }
 
+// Under tsx, TypeScript in a CommonJS package, with an import that only tsx resolves. Where Node has no
+// synchronous hooks, a long task that waits for a short one on its CPU ends only if it is preempted.
+const inCommon = text => join(folder, 'commonjs', text)
+writeFileSync(inCommon('kinds.ts'), 'export enum Kind { none, short }\n')
+writeFileSync(
+  inCommon('handlers.ts'),
+  `import { Kind } from './kinds'
+export default function long(flag: Int32Array): string {
+  while (Atomics.load(flag, 0) === Kind.none);
+  return 'long'
+}
+export function short(flag: Int32Array): string {
+  Atomics.store(flag, 0, Kind.short)
+  return 'short'
+}
+`,
+)
+writeFileSync(
+  inCommon('pool.ts'),
+  `import { join } from 'node:path'
+import Piscina from 'heddle/piscina'
+async function main(): Promise<void> {
+  const preempts = process.argv[2] === 'preempts'
+  const filename = join(__dirname, 'handlers.ts')
+  const pool = new Piscina({ filename, maxThreads: 1, compile: preempts ? 'all' : undefined })
+  const flag = new Int32Array(new SharedArrayBuffer(4))
+  const run = (name: string): Promise<string> => pool.run(flag, { name })
+  if (preempts) console.log((await Promise.all([run('default'), run('short')])).join())
+  else console.log([await run('short'), await run('default')].join())
+  await pool.close()
+}
+main()
+`,
+)
+const underTsx = {
+  plain: 'short,long\n',
+  ...(typeof Module.registerHooks !== 'function' && { preempts: 'long,short\n' }),
+}
+for (const [how, says] of Object.entries(underTsx)) {
+  const command = ['--import', import.meta.resolve('tsx'), 'pool.ts', how]
+  const options = { cwd: inCommon('.'), encoding: 'utf8', timeout: 60_000, killSignal: 'SIGKILL' }
+  const { stdout, stderr } = spawnSync(process.execPath, command, options)
+  assert.equal(stdout, says, `${command.join(' ')}: ${stderr}`)
+}
+
 rmSync(folder, { recursive: true, force: true })
-console.log(`${process.version}: ${cells.length + 6} first steps do what they say`)
+console.log(`${process.version}: ${cells.length + 7} first steps do what they say`)

@@ -27,7 +27,8 @@ const { require_module: canRequire } = process.features as { require_module?: bo
 
 if (!(Symbol.for('heddle.loader') in globalThis)) {
   // Deno and Bun claim that they can, but then do not find the module's imports.
-  if (canRequire !== true || runtime() !== 'node') await loadAll()
+  // A tool that requires TypeScript (tsx) also makes a second instance of each of heddle's modules.
+  if (canRequire !== true || runtime() !== 'node' || hasOtherRequire()) await loadAll()
   if (runtime() === 'bun') {
     // Its module loads the parser, which other runtimes need only when they compile.
     const { registerInBun } = await import('./bunplugin.ts')
@@ -42,6 +43,11 @@ if (!(Symbol.for('heddle.loader') in globalThis)) {
     registerInThread()
     hookRequire()
   }
+}
+
+/** True if another tool has hooked `require`, on a Node without TypeScript. */
+function hasOtherRequire(): boolean {
+  return !nodeStrips && '.ts' in (Module as unknown as { _extensions: object })._extensions
 }
 
 async function loadAll(): Promise<void> {
