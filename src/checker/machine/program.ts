@@ -1,5 +1,6 @@
 import { type Twin, twinOf } from '../../coroutine/core/coroutine.ts'
 import { inspectors } from '../../compiler/runtime/builtins/inspectors.ts'
+import { isThenable } from '../instrument/foreign.ts'
 import type { Always } from '../spec/always.ts'
 import { CheckError } from '../errors.ts'
 
@@ -67,9 +68,15 @@ function namedBodies(threads: object): readonly Body[] {
   )
 }
 
-/** Throws where the result is a generator: its code never runs. */
+/** Throws where the result is a generator, or has a `then` of its own: its code never runs. */
 export function requireEnded(what: string, result: unknown): void {
   if (typeof result !== 'object' || result === null || inspectors?.isProxy(result) === true) return
+  if (isThenable(result)) {
+    throw new CheckError(
+      'ERR_CHECK_PROMISE',
+      `${what} returned an object with a method \`then\`, and nothing calls it; await it, or call it, before`,
+    )
+  }
   if (!generators.some(made => isPrototypeOf.call(made, result))) return
   throw new CheckError(
     'ERR_CHECK_SETUP',
@@ -91,7 +98,8 @@ export function requireSynchronous(what: string, result: unknown): void {
 /** The same for `final`. `named`: the check names its outcomes. */
 export function requireJudged(result: unknown, named: boolean): void {
   requireSynchronous(FINAL, result)
-  if (typeof result !== 'function' && (result !== false || named)) return
+  const isVerdict = result === false || result instanceof Error
+  if (typeof result !== 'function' && (!isVerdict || named)) return
   throw new CheckError(
     'ERR_CHECK_SETUP',
     `${FINAL} returned ${textOf(result)}, which judges nothing: its result is the outcome; throw if the outcome is wrong, or name the outcomes with \`expectOutcomes\``,
@@ -110,6 +118,7 @@ const generators: readonly object[] = [function* () {}, async function* () {}].m
 /** What a value of the wrong kind is. */
 function textOf(value: unknown): string {
   if (typeof value === 'function') return 'a function'
+  if (value instanceof Error) return 'an error'
   return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }
 

@@ -11,26 +11,43 @@ export interface OutcomeCount {
   readonly executions: number
 }
 
-/** The text of an outcome. Outcomes with the same text are the same. Deeply nested parts are left out. */
-export function formatOutcome(value: unknown, depth = 0): string {
-  const inner = (x: unknown): string => formatOutcome(x, depth + 1)
+/**
+ * The text of an outcome. Outcomes with the same text are the same, so it has all contents. Of a cycle it
+ * has the number of levels that it goes up. Very deep parts are left out.
+ */
+export function formatOutcome(value: unknown, around: readonly unknown[] = []): string {
+  const inner = (x: unknown): string => formatOutcome(x, [...around, value])
   if (typeof value === 'string') return JSON.stringify(value)
   if (typeof value === 'bigint') return `${value}n`
   if (typeof value === 'function') return `function ${value.name}`
   if (typeof value !== 'object' || value === null) return Object.is(value, -0) ? '-0' : String(value)
-  if (depth > DEPTH_MAX) return '…'
+  if (around.includes(value)) return `↑${around.length - around.lastIndexOf(value)}`
+  if (around.length > DEPTH_MAX) return '…'
   if (value instanceof Map) return `Map ${inner([...value])}`
   if (value instanceof Set) return `Set ${inner([...value])}`
   if (value instanceof Error) return `${value.name}: ${value.message}`
+  if (value instanceof RegExp) return String(value)
+  if (value instanceof Date) return `Date ${Number.isNaN(value.getTime()) ? 'NaN' : value.toISOString()}`
+  if (value instanceof ArrayBuffer) return `ArrayBuffer ${inner(new Uint8Array(value))}`
+  if (value instanceof DataView)
+    return `DataView ${inner(Array.from({ length: value.byteLength }, (_, at) => value.getUint8(at)))}`
   if (Array.isArray(value) || ArrayBuffer.isView(value))
     return `[${Array.from(value as unknown[], x => inner(x)).join(', ')}]`
-  const fields = Object.keys(value)
-    .sort()
-    .map(name => `${name}: ${inner((value as Record<string, unknown>)[name])}`)
+  const symbols = Object.getOwnPropertySymbols(value).filter(key => isEnumerable.call(value, key))
+  const fields = [...Object.keys(value), ...symbols]
+    .map(key => [keyText(key), (value as Record<PropertyKey, unknown>)[key]] as const)
+    .sort(([a], [b]) => (a < b ? -1 : Number(a > b)))
+    .map(([name, field]) => `${name}: ${inner(field)}`)
   return `{ ${fields.join(', ')} }`
 }
 
-const DEPTH_MAX = 6
+function keyText(key: string | symbol): string {
+  if (typeof key === 'symbol') return `[${String(key)}]`
+  return /^[\w$]+$/.test(key) ? key : JSON.stringify(key)
+}
+
+const { propertyIsEnumerable: isEnumerable } = Object.prototype
+const DEPTH_MAX = 20
 
 export class Outcomes {
   private readonly counts = new Map<string, number>()
