@@ -146,9 +146,13 @@ export function immovable(fn: object): string | null {
   if (entry?.fn.reenter) return null
   // It has no place where it could stop: its task needs no state.
   if (entry === undefined && name !== undefined && unwinds(fn)) return null
-  return name === undefined || (entry === undefined && !saysTask(fn as () => unknown))
-    ? "it is not compiled as movable; begin it, or its module, with 'use task movable'"
-    : 'the compiler could not make it movable; `heddle compile --stats` says why'
+  if (name !== undefined && (entry !== undefined || saysTask(fn as () => unknown)))
+    return 'the compiler could not make it movable; `heddle compile --stats` says why'
+  const marks = "begin it, or its module, with 'use task movable'"
+  // The text of a function does not show the mark of its module.
+  return name === undefined
+    ? `it is not compiled as movable; ${marks}`
+    : `it is not compiled as movable; ${marks}; if one of them does, \`heddle compile --stats\` says why`
 }
 
 /** Whether the module with this key has been loaded here. */

@@ -1,7 +1,7 @@
 /** Every program with a move at every safepoint: results, errors and effects are those of the plain code. */
 import { describe, expect, test } from 'vitest'
 import { coroutineOf, setSafepointFlag } from '../../../src/coroutine/core/coroutine.ts'
-import { registerMovable } from '../../../src/coroutine/core/movable.ts'
+import { immovable, registerMovable } from '../../../src/coroutine/core/movable.ts'
 import { changesAround, packFrames } from '../../../src/coroutine/core/packedframes.ts'
 import { type Program, runPlain, runTwin } from './drive.ts'
 import { driveMoved, movable, runMoved } from './move.ts'
@@ -56,6 +56,13 @@ test('the programs are many, and they moved', () => {
 test('what does not move has a reason that names it', () => {
   for (const what of obstacles.keys())
     expect(what).toMatch(/: (?:.* is on its stack|it runs as a generator|frames\[\d+\].*: .* cannot travel)/)
+})
+
+test.each([
+  ['its module is marked', `'use task movable'\nexport async function run(turns) { await turns }`],
+  ['it is marked', `export async function run(turns) { 'use task movable'; await turns }`],
+])('a function that cannot move names the command that says why: %s', (_, text) => {
+  expect(immovable(movable(text, 'named.js').run!)).toContain('`heddle compile --stats` says why')
 })
 
 describe('what a module holds is the same object after a move', () => {
