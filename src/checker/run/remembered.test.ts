@@ -157,6 +157,20 @@ test('keeps only results that were finished before Ctrl-C', async () => {
   expect(again.out).toMatch(/✓ short: .*\(remembered\)\n◐ long: .*it was to stop after 1 ms\n/)
 })
 
+test.each([
+  'void (async () => { throw new Error() })()',
+  'void (async () => { await null; await null; throw new Error() })()',
+  'void Promise.reject(new Error())',
+])('keeps no result of a check that leaves a promise rejected: %s', async statement => {
+  const file = join(folder, 'rejects.check.ts')
+  writeFileSync(file, adds('rejects').replace('threads:', `final: () => { ${statement} }, threads:`))
+  for (let turn = 0; turn < 2; turn++) {
+    const { out, code } = await heddleCheck([file])
+    expect(code).toBeGreaterThan(0)
+    expect(out).not.toContain('✓')
+  }
+})
+
 /** Changes one byte in the entry of a check. */
 function damage(name: string): void {
   const entries = readdirSync(cache, { recursive: true, encoding: 'utf8' }).filter(file =>

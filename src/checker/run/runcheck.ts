@@ -116,8 +116,12 @@ export class CheckRunner {
     this.current = this.watched?.begin(file, check.name) ?? -1
     try {
       const question = this.remembers ? this.remembered.questionOf(file, check, index, merged) : undefined
+      const { rejections } = this
       const explored = await this.search(file, check, merged)
-      if (question !== undefined) this.remembered.keep(question, explored.result, this.interrupted.now)
+      // A promise that the check has left rejected ends the process, before there is a result to keep.
+      await new Promise(resolve => setImmediate(resolve))
+      const isWhole = this.rejections === rejections && !this.interrupted.now
+      if (question !== undefined) this.remembered.keep(question, explored.result, !isWhole)
       this.report(file, explored, merged)
     } catch (error) {
       if (!(error instanceof CheckError)) throw error
@@ -136,7 +140,11 @@ export class CheckRunner {
     this.watchdog.pat(label)
   }
 
+  /** How many rejections nothing has handled. */
+  private rejections = 0
+
   private readonly onRejection = (error: unknown): void => {
+    this.rejections++
     // Code of a wrong check may continue and fail later: the check has already been reported.
     if (this.tally.wrong === 0) throw error
   }
