@@ -86,7 +86,9 @@ async function load(key: string, filename: string, name: string, niceIncrement: 
 async function findHandler(filename: string, name: string): Promise<unknown> {
   const imported = async (): Promise<unknown> => exportOf(await import(pathToFileURL(filename).href), name)
   const required = async (): Promise<unknown> => exportOf(require(filename), name)
-  if (typeof registerHooks === 'function') {
+  // The loader does not see what tsx, which adds this ending, requires by itself.
+  const othersRequire = '.tsx' in (Module as unknown as { _extensions: object })._extensions
+  if (typeof registerHooks === 'function' && !othersRequire) {
     const found = await required().catch(() => undefined) // The import reports the error.
     return typeof found === 'function' ? found : await imported()
   }

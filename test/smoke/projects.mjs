@@ -144,12 +144,14 @@ for (const command of [['--import', 'heddle/register', 'required.cjs'], ['pool.j
 }
 
 // Under tsx, TypeScript in a CommonJS package, with an import that only tsx resolves. Where Node has no
-// synchronous hooks, a long task that waits for a short one on its CPU ends only if it is preempted.
-const inCommon = text => join(folder, 'commonjs', text)
-writeFileSync(inCommon('kinds.ts'), 'export enum Kind { none, short }\n')
-writeFileSync(
-  inCommon('handlers.ts'),
-  `import { Kind } from './kinds'
+// synchronous hooks, a long task that waits for a short one on its CPU ends only if it is preempted. In a
+// package of modules it is preempted on each Node.
+const writePool = at => {
+  const isModule = at.endsWith('module')
+  writeFileSync(join(at, 'kinds.ts'), 'export const Kind = { none: 0, short: 1 } as const\n')
+  writeFileSync(
+    join(at, 'handlers.ts'),
+    `import { Kind } from './kinds${isModule ? '.ts' : ''}'
 export default function long(flag: Int32Array): string {
   while (Atomics.load(flag, 0) === Kind.none);
   return 'long'
@@ -159,14 +161,14 @@ export function short(flag: Int32Array): string {
   return 'short'
 }
 `,
-)
-writeFileSync(
-  inCommon('pool.ts'),
-  `import { join } from 'node:path'
+  )
+  writeFileSync(
+    join(at, 'pool.ts'),
+    `import { join } from 'node:path'
 import Piscina from 'heddle/piscina'
 async function main(): Promise<void> {
   const preempts = process.argv[2] === 'preempts'
-  const filename = join(__dirname, 'handlers.ts')
+  const filename = join(${isModule ? 'import.meta.dirname' : '__dirname'}, 'handlers.ts')
   const pool = new Piscina({ filename, maxThreads: 1, compile: preempts ? 'all' : undefined })
   const flag = new Int32Array(new SharedArrayBuffer(4))
   const run = (name: string): Promise<string> => pool.run(flag, { name })
@@ -176,16 +178,19 @@ async function main(): Promise<void> {
 }
 main()
 `,
-)
-const underTsx = {
-  plain: 'short,long\n',
-  ...(typeof Module.registerHooks !== 'function' && { preempts: 'long,short\n' }),
+  )
 }
-for (const [how, says] of Object.entries(underTsx)) {
-  const command = ['--import', import.meta.resolve('tsx'), 'pool.ts', how]
-  const options = { cwd: inCommon('.'), encoding: 'utf8', timeout: 60_000, killSignal: 'SIGKILL' }
-  const { stdout, stderr } = spawnSync(process.execPath, command, options)
-  assert.equal(stdout, says, `${command.join(' ')}: ${stderr}`)
+for (const type of ['commonjs', 'module']) {
+  const cwd = join(folder, type)
+  writePool(cwd)
+  const isPreempted = type === 'module' || typeof Module.registerHooks !== 'function'
+  for (const how of isPreempted ? ['plain', 'preempts'] : ['plain']) {
+    const command = ['--import', import.meta.resolve('tsx'), 'pool.ts', how]
+    const options = { cwd, encoding: 'utf8', timeout: 60_000, killSignal: 'SIGKILL' }
+    const { stdout, stderr } = spawnSync(process.execPath, command, options)
+    const says = how === 'plain' ? 'short,long\n' : 'long,short\n'
+    assert.equal(stdout, says, `${command.join(' ')} in a package with type ${type}: ${stderr}`)
+  }
 }
 
 rmSync(folder, { recursive: true, force: true })
