@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest'
 import { check } from '../check.ts'
 import { failureOf, wrong } from '../../../testing/checker/programs/attempts.ts'
 import type { AsyncCheckOptions } from './options.ts'
-import type { AsyncSetup } from './program.ts'
+import type { AsyncProgram, AsyncSetup } from './program.ts'
 
 /** The outcomes of all executions. */
 async function outcomes(
@@ -282,6 +282,21 @@ describe('a check of asynchronous code', () => {
     await check.async('right', setup(1))
     expect((await failureOf(setup(2))).message).toContain('the final assertion failed: expected 1 to be 2')
   })
+})
+
+test.each<[string, () => Partial<AsyncProgram>, RegExp]>([
+  ['always that returns false', () => ({ always: () => false as never }), /`always` returned false/],
+  ['always that awaits', () => ({ always: (async () => undefined) as never }), /`always` returned a promise/],
+  ['final that returns false', () => ({ final: () => false as never }), /final assertion returned false/],
+  [
+    'an async final with an error',
+    () => ({ final: async () => new Error('x') as never }),
+    /returned an error/,
+  ],
+  ['final that returns a function', () => ({ final: () => () => undefined as never }), /returned a function/],
+])('%s judges nothing, and is refused', async (_, parts, message) => {
+  const refused = check.async('refused', () => ({ tasks: [() => undefined], ...parts() }))
+  await expect(refused).rejects.toThrow(message)
 })
 
 describe('a failure of asynchronous code', () => {

@@ -1,4 +1,5 @@
 import { CheckError } from '../errors.ts'
+import { requireAssertion } from '../machine/program.ts'
 import { messageOf } from '../report/failure.ts'
 import { Agenda, type AsyncEvent, type NewEvent } from './agenda.ts'
 import type { Host } from './host.ts'
@@ -185,24 +186,25 @@ export class Execution {
     const final = this.program?.final
     if (final === undefined) return
     let over = false
-    this.host.context.run(FINAL, () =>
-      settle(
-        () => final({ results: this.results }),
-        () => {
-          over = true
-        },
-        error => {
-          over = true
-          if (error instanceof CheckError) this.refuse(error)
-          this.fault ??= {
-            kind: 'assertion',
-            title: `the final assertion failed: ${messageOf(error)}`,
-            detail: [],
-            error,
-          }
-        },
-      ),
-    )
+    const failed = (error: unknown): void => {
+      over = true
+      if (error instanceof CheckError) this.refuse(error)
+      this.fault ??= {
+        kind: 'assertion',
+        title: `the final assertion failed: ${messageOf(error)}`,
+        detail: [],
+        error,
+      }
+    }
+    const ended = (result: unknown): void => {
+      over = true
+      try {
+        requireAssertion('the final assertion', result)
+      } catch (error) {
+        failed(error)
+      }
+    }
+    this.host.context.run(FINAL, () => settle(() => final({ results: this.results }), ended, failed))
     this.drain()
     this.goOn(() => over)
     if (!over && !this.stopped) this.fault = this.stuck(['the final assertion'])
@@ -249,7 +251,7 @@ export class Execution {
     const { always } = this.program as AsyncProgram
     if (always === undefined || this.stopped) return
     try {
-      always()
+      requireAssertion('`always`', always())
     } catch (error) {
       if (error instanceof CheckError) this.refuse(error)
       const when =

@@ -68,8 +68,14 @@ function namedBodies(threads: object): readonly Body[] {
   )
 }
 
-/** Throws where the result is a generator, or has a `then` of its own: its code never runs. */
+/** Throws where the result is a function or a generator, or has a `then` of its own: its code never runs. */
 export function requireEnded(what: string, result: unknown): void {
+  if (typeof result === 'function') {
+    throw new CheckError(
+      'ERR_CHECK_SETUP',
+      `${what} returned a function, whose code never runs; call it, or leave one \`() =>\` out`,
+    )
+  }
   if (typeof result !== 'object' || result === null || inspectors?.isProxy(result) === true) return
   if (isThenable(result)) {
     throw new CheckError(
@@ -99,10 +105,20 @@ export function requireSynchronous(what: string, result: unknown): void {
 export function requireJudged(result: unknown, named: boolean): void {
   requireSynchronous(FINAL, result)
   const isVerdict = result === false || result instanceof Error
-  if (typeof result !== 'function' && (!isVerdict || named)) return
+  if (!isVerdict || named) return
   throw new CheckError(
     'ERR_CHECK_SETUP',
     `${FINAL} returned ${textOf(result)}, which judges nothing: its result is the outcome; throw if the outcome is wrong, or name the outcomes with \`expectOutcomes\``,
+  )
+}
+
+/** The same for an assertion whose result is not looked at. */
+export function requireAssertion(what: string, result: unknown): void {
+  requireSynchronous(what, result)
+  if (result !== false && !(result instanceof Error)) return
+  throw new CheckError(
+    'ERR_CHECK_SETUP',
+    `${what} returned ${textOf(result)}, which judges nothing: throw if the state is wrong`,
   )
 }
 
@@ -117,7 +133,6 @@ const generators: readonly object[] = [function* () {}, async function* () {}].m
 
 /** What a value of the wrong kind is. */
 function textOf(value: unknown): string {
-  if (typeof value === 'function') return 'a function'
   if (value instanceof Error) return 'an error'
   return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }

@@ -1,3 +1,4 @@
+import { show } from '../../coroutine/core/knownoptions.ts'
 import { CheckError } from '../errors.ts'
 import type { Memory } from '../machine/memory.ts'
 import { realOf } from '../machine/pending.ts'
@@ -71,7 +72,7 @@ export class Watch {
     for (let i = 0; i < names.length; i++) values[names[i]] = views[i][indexes[i]]
     const result = this.holds(values)
     if (result === undefined || result === true) return
-    if (result === false) throw new Error('`holds` returned false')
+    if (!result) throw new Error(`\`holds\` returned ${show(result)}`)
     requireSynchronous('`holds`', result)
   }
 

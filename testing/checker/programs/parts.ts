@@ -57,6 +57,7 @@ export const wrongs: readonly Wrong[] = [
     }
     return () => steps()
   }),
+  body('a body returns a function', () => () => fail),
   threads('a body under a symbol', add => ({ add, [Symbol('other')]: fail })),
   threads('a body in a prototype', add => Object.assign(Object.create({ fail }), { add })),
   threads('a body that is not enumerable', add => Object.defineProperty({ add }, 'other', { value: fail })),
@@ -83,6 +84,9 @@ export const wrongs: readonly Wrong[] = [
     }),
     'ERR_CHECK_PROMISE',
   ),
+  beside('holds returns a function', memory => ({
+    always: { words: { sum: [memory, 0] }, holds: () => fail },
+  })),
   beside('always watches no word', () => ({ always: { words: {}, holds: fail } })),
   wrong(
     'recover is a generator function',
@@ -132,6 +136,17 @@ export const failing: readonly {
       return {
         threads: [add, add],
         always: { words: { sum: [memory, 0] }, holds: ({ sum }: any) => sum < 2 },
+      }
+    },
+  },
+  {
+    what: 'holds returns 0',
+    title: /an invariant does not hold after a step of .*returned 0/,
+    setup: () => {
+      const { memory, add } = adder()
+      return {
+        threads: [add, add],
+        always: { words: { sum: [memory, 0] }, holds: ({ sum }: any) => (sum < 2 ? 1 : 0) },
       }
     },
   },
