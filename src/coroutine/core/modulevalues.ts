@@ -493,6 +493,8 @@ function stateOf(value: object): number {
       return numberOf(kinds.dateTime(value), null)
     case kinds.ARRAY_BUFFER: {
       const { byteLength } = value as ArrayBuffer
+      // Of a buffer that has been given away no view can be made.
+      if (byteLength === 0) return 0
       const words = new Int32Array(value as ArrayBuffer, 0, byteLength >>> 2)
       let state = byteLength
       for (let at = 0; at < words.length; at++) state = (Math.imul(state, 31) + words[at]) | 0

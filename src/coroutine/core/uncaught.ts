@@ -176,7 +176,7 @@ function hasStack(error: unknown): error is Captured & object {
   return stackOf(error) !== null
 }
 
-/** Null: it has none, or it cannot be read. A getter, a proxy or \`Error.prepareStackTrace\` may throw. */
+/** Null: it has none, or it cannot be read. A getter, a proxy or `Error.prepareStackTrace` may throw. */
 function stackOf(error: unknown): string | null {
   if (typeof error !== 'object' || error === null) return null
   try {

@@ -189,6 +189,7 @@ describe('debug mode sees that a module has changed', () => {
       'const v = new DataView(new ArrayBuffer(5)); const change = () => v.setInt8(4, 9)',
       'v.buffer',
     ],
+    ['a buffer that is given away', 'const b = new ArrayBuffer(8); const change = () => b.transfer()', 'b'],
     ['a Date', 'const d = new Date(0); const change = () => d.setTime(5)', 'd'],
     ['an array in arrays', 'const a = [[1, [2]]]; const change = () => { a[0][1][0] = 7 }', 'a[0][1]'],
     [
@@ -224,7 +225,7 @@ describe('debug mode sees that a module has changed', () => {
     ],
   ]
   const quiet =
-    'const all = { t: new Int8Array(5), d: new Date(1), m: new Map([[{}, {}]]) }, change = () => all'
+    'const gone = new ArrayBuffer(8); gone.transfer(); const all = { gone, t: new Int8Array(5), d: new Date(1), m: new Map([[{}, {}]]) }, change = () => all'
 
   test.each([...cases, ['nothing that did not change', quiet, '']])('%s', (_what, text, path) => {
     const source = `'use task movable'\n${text}\nfunction tick(i) { return i & 1 }
