@@ -25,6 +25,10 @@ import type { Worker } from 'node:worker_threads'
  *   ------                                     -------------
  *   resumes it, and detaches
  *                                              its heap is full: it pauses, instead of dying
+ *
+ * Node reports each thread while it walks its list of threads. A thread that ends removes itself from the
+ * list as soon as any JavaScript runs, and Node continues at freed memory. So the listener only notes the
+ * thread, and the first message to it is sent in a microtask (D), when the walk is over.
  */
 const ANSWER_MS = 1000
 
@@ -103,7 +107,8 @@ export async function terminateThread(worker: Worker): Promise<void> {
 
 /**
  * Resumes the thread, whichever session has paused it. This session stays until the thread runs or is gone: a
- * thread in native code answers when that returns.
+ * thread in native code answers when that returns. The thread is about to end: it gets no message after its
+ * resumption, because Node aborts when a message finds the thread half gone.
  */
 async function resumeThread(worker: Worker): Promise<void> {
   const inspector = await import('node:inspector')
@@ -117,10 +122,8 @@ async function resumeThread(worker: Worker): Promise<void> {
   if (worker.threadId < 0) return detach()
   worker.once('exit', detach)
   onAttached(session, worker, (send, hear) => {
-    let last = 0
-    hear(({ id, method }) => {
-      if (id !== undefined && id === last) detach()
-      if (method === 'Debugger.paused') last = release(send)
+    hear(({ method }) => {
+      if (method === 'Debugger.paused') send('Debugger.resume')
     })
     send('Debugger.enable')
   })
@@ -234,18 +237,18 @@ function onAttached(
     if (!params.workerInfo.title.startsWith(`[worker ${threadId}]`)) return
     const { sessionId } = params
     let id = 0
-    attached(
-      method => {
-        const message = JSON.stringify({ id: ++id, method })
-        session.post('NodeWorker.sendMessageToWorker', { sessionId, message })
-        return id
-      },
-      listener =>
-        session.on('NodeWorker.receivedMessageFromWorker', received => {
-          if (received.params.sessionId === sessionId)
-            listener(JSON.parse(received.params.message) as Message)
-        }),
-    )
+    const send = (method: string): number => {
+      const message = JSON.stringify({ id: ++id, method })
+      session.post('NodeWorker.sendMessageToWorker', { sessionId, message })
+      return id
+    }
+    const hear = (listener: (message: Message) => void): void => {
+      session.on('NodeWorker.receivedMessageFromWorker', received => {
+        if (received.params.sessionId !== sessionId) return
+        queueMicrotask(() => listener(JSON.parse(received.params.message) as Message))
+      })
+    }
+    queueMicrotask(() => attached(send, hear)) // (D)
   })
   session.post('NodeWorker.enable', { waitForDebuggerOnStart: false })
 }
