@@ -175,7 +175,6 @@ export class Analyzer {
           this.#appends.add(node.left)
           this.#mayBeText(node.right)
         }
-        this.#refuseSuper(node.left, func)
         if (node.left.type === 'MemberExpression' && node.left.computed) this.#mayGetTwin(node.left.object)
         this.pattern(node.left, scope, func, true)
         this.visit(node.right, scope, func)
@@ -184,7 +183,6 @@ export class Analyzer {
         }
         return
       case 'UpdateExpression':
-        this.#refuseSuper(node.argument, func)
         this.pattern(node.argument, scope, func, true)
         return
       case 'MemberExpression':
@@ -400,6 +398,7 @@ export class Analyzer {
         this.pattern(node.expression, scope, func, write)
         return
       default:
+        if (write) this.#refuseSuper(node, func)
         this.visit(node, scope, func)
     }
   }

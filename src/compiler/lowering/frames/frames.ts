@@ -14,6 +14,9 @@ import { join, type Piece, type Rope, rope } from '../../output/rope.ts'
 import { bare, isAnonymous, isFunction, keyName, type Node, walk, wordOf } from '../../analysis/syntax.ts'
 import type { Context } from '../writer/context.ts'
 import { Slots } from './emitter.ts'
+import { capturedTag } from '../writer/arrowcaptures.ts'
+import { checkedValue, isNamedIterable } from '../writer/destructuring.ts'
+import { destructuredName } from '../writer/enginemessages.ts'
 import { writeUnwinding } from './forms.ts'
 import { keyText, withValue } from '../writer/objects.ts'
 import { namedProperty } from '../writer/attach.ts'
@@ -258,7 +261,7 @@ export class FramesLowering extends StripLowering {
     }
     if (node.type === 'TaggedTemplateExpression' && cx.frame === null && cx.func.kind !== 'module') {
       const strings = this.stringsOf(node)
-      if (strings !== null) return this.#tagged(node, strings, cx)
+      if (strings !== null) return this.#tagged(node, cx)
     }
     if (node.type === 'ExportDefaultDeclaration' && this.closures.holdsDefault(node)) {
       const name = this.closures.defaultName
@@ -285,15 +288,15 @@ export class FramesLowering extends StripLowering {
 
   override tagged(node: Node, cx: Context): Rope | null {
     const strings = this.stringsOf(node)
-    return super.tagged(node, cx) ?? (strings === null ? null : this.#tagged(node, strings, cx))
+    return super.tagged(node, cx) ?? (strings === null ? null : this.#tagged(node, cx))
   }
 
-  #tagged(node: Node, strings: string, cx: Context): Rope {
+  #tagged(node: Node, cx: Context): Rope {
+    const captured = capturedTag(this, node, cx)
+    if (captured !== null) return this.taggedBy(captured, node, cx)
     const text = this.node(node.tag, cx)
     const isBoxed = bare(node.tag).type === 'Identifier' && text.text(this.source).includes('.')
-    const tag = isBoxed ? rope`(0, ${text})` : text
-    const values = (node.quasi.expressions as Node[]).map(expression => this.node(expression, cx))
-    return rope`${tag}(${join([strings, ...values], ', ')})`
+    return this.taggedBy(isBoxed ? rope`(0, ${text})` : text, node, cx)
   }
 
   /** The iterator that a call makes, whose position can be written. */
@@ -317,7 +320,12 @@ export class FramesLowering extends StripLowering {
         continue
       }
       const isNamed = id.type === 'Identifier' && isAnonymous(bare(init))
-      parts.push(rope`${target} = ${isNamed ? this.named(init, id, cx) : this.node(init, cx)}`)
+      const value = isNamed ? this.named(init, id, cx) : this.node(init, cx)
+      const checked =
+        id.type === 'ArrayPattern' && isNamedIterable(init)
+          ? checkedValue(this.names, id, destructuredName(id, init), value)
+          : value
+      parts.push(rope`${target} = ${checked}`)
     }
     const text = join(parts, ', ')
     if (isHead) return text

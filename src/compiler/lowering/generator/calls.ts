@@ -108,22 +108,31 @@ export abstract class CallLowering extends Writer {
   #entered(callee: Rope, node: Node, cx: Context): Rope {
     const frame = cx.frame!
     const frames = this.names.runtime('frames')
-    const list: Rope[] = node.arguments.map((argument: Node) => this.#unnamed(argument, cx))
+    const permit = rope`${frames}.ok = 1`
+    const last = node.arguments.length - 1
+    const list = this.argumentsThen(node, cx, permit)
     const result = frame.take()
-    const permit = `${frames}.ok = 1`
-    const last = list.length - 1
-    if (last >= 0) {
-      const text = list[last]!
-      list[last] =
-        node.arguments[last].type === 'SpreadElement'
-          ? rope`...(${result} = [${text}], ${permit}, ${result})`
-          : rope`(${result} = ${text}, ${permit}, ${result})`
-    }
     frame.give(result)
     const call = rope`${result} = ${callee}(${join(list, ', ')})`
-    const first = last < 0 ? `${permit}, ` : ''
+    const first = last < 0 ? rope`${permit}, ` : ''
     // A sequence before the `?` would appear in the engine's error text, with the name of the temporary.
     return rope`((${first}${call}, ${frames}.u) === 0 ? ${result} : yield* ${this.names.runtime('rest')}())`
+  }
+
+  /** The arguments of a call, and code that runs after them, just before the call. */
+  argumentsThen(node: Node, cx: Context, then: Rope): Rope[] {
+    const frame = cx.frame!
+    const list: Rope[] = node.arguments.map((argument: Node) => this.#unnamed(argument, cx))
+    const last = list.length - 1
+    if (last < 0) return list
+    const held = frame.take()
+    const text = list[last]!
+    list[last] =
+      node.arguments[last].type === 'SpreadElement'
+        ? rope`...(${held} = [${text}], ${then}, ${held})`
+        : rope`(${held} = ${text}, ${then}, ${held})`
+    frame.give(held)
+    return list
   }
 
   staysPlain(call: Call): boolean {
@@ -408,10 +417,14 @@ export abstract class CallLowering extends Writer {
     frame.give(object)
     const text = JSON.stringify(calleeText(tag))
     const fn = rope`${this.names.runtime('taggingBy')}((${setup}, ${object}${key}), ${object}, ${text})`
+    return this.plainly(this.taggedBy(fn, node, cx), node)
+  }
+
+  override taggedBy(tag: Rope, node: Node, cx: Context): Rope {
     const strings = this.stringsOf(node)
-    if (strings === null) return this.plainly(rope`${fn}${this.node(node.quasi, cx)}`, node)
+    if (strings === null) return super.taggedBy(tag, node, cx)
     const values = (node.quasi.expressions as Node[]).map(expression => this.node(expression, cx))
-    return this.plainly(rope`${fn}(${join([strings, ...values], ', ')})`, node)
+    return rope`${tag}(${join([strings, ...values], ', ')})`
   }
 
   /** The expression for the array of strings of a template that stands elsewhere; null: it stands there. */
@@ -427,7 +440,7 @@ export abstract class CallLowering extends Writer {
     const frame = cx.frame!
     const fn = frame.take()
     const taken = [fn]
-    const setup = rope`${fn} = ${this.node(node.tag, cx)}, `
+    const setup = rope`${fn} = ${this.#unnamed(node.tag, cx)}, `
     const strings = this.stringsOf(node)
     const values: string[] = []
     for (const expression of node.quasi.expressions as Node[]) {

@@ -5,7 +5,7 @@
 import type { Analysis } from '../../analysis/analysis.ts'
 import { constructStops } from '../../analysis/construct.ts'
 import type { Func } from '../../analysis/functions.ts'
-import { type Rope, rope } from '../../output/rope.ts'
+import { join, type Rope, rope } from '../../output/rope.ts'
 import { bare, isLoop, type Node, unlabeled } from '../../analysis/syntax.ts'
 import { isList, typeOf } from '../../analysis/types.ts'
 import { CallLowering } from './calls.ts'
@@ -110,14 +110,22 @@ export class GeneratorLowering extends CallLowering {
     return rope`(${fn} = ${name}, ${args} = [${list}], ${isOurs} ? yield* ${names.runtime('construct')}(${fn}, ${args}) : ${plain})`
   }
 
-  /** `new` of any expression but a name. If it is no constructor, the error shows the source text. */
+  /**
+   * `new` of any expression but a name. If it is no constructor, the error shows the source text, and the
+   * arguments are evaluated before it.
+   */
   #constructNamed(node: Node, cx: Context): Rope {
     const callee = bare(node.callee)
     const called = callee.type === 'MemberExpression' ? bare(callee.object) : callee
     if (called.type !== 'CallExpression') return this.copy(node, cx)
     const text = JSON.stringify(calleeText(callee))
-    const fn = rope`${this.names.runtime('constructible')}(${this.node(node.callee, cx)}, ${text})`
-    return rope`new (${fn})(${this.argumentsText(node, cx)})`
+    const written = this.node(node.callee, cx)
+    const constructible = this.names.runtime('constructible')
+    if (node.arguments.length === 0) return rope`new (${constructible}(${written}, ${text}))()`
+    const fn = cx.frame!.take()
+    const list = this.argumentsThen(node, cx, rope`${constructible}(${fn}, ${text})`)
+    cx.frame!.give(fn)
+    return rope`new (${fn} = ${written})(${join(list, ', ')})`
   }
 
   /** A generator that can suspend inside runs to its end first; any other value is spread as it is. */

@@ -7,6 +7,7 @@ import type { Func } from '../../analysis/functions.ts'
 import { type Piece, type Rope, rope } from '../../output/rope.ts'
 import { bare, type Node } from '../../analysis/syntax.ts'
 import type { Context } from './context.ts'
+import { calleeText } from './enginemessages.ts'
 import type { Names } from './names.ts'
 import type { Writer } from './writer.ts'
 
@@ -44,6 +45,7 @@ export function writeCapture(writer: Writer, node: Node, cx: Context): Rope | nu
     case 'UnaryExpression': {
       if (node.operator !== 'delete') return null
       const target = bare(node.argument)
+      if (isSuperMember(target)) return rope`${unsupportedDelete}`
       return target.type === 'ThisExpression' || target.type === 'MetaProperty' ? rope`true` : null
     }
     case 'ThisExpression':
@@ -63,7 +65,53 @@ export function writeCapture(writer: Writer, node: Node, cx: Context): Rope | nu
       const key: Piece = node.computed ? writer.node(node.property, cx) : JSON.stringify(node.property.name)
       return rope`${names.capture('super')}(${key})`
     }
+    case 'CallExpression': {
+      // In code that can suspend, the lowering passes the receiver on.
+      const callee = bare(node.callee)
+      if (cx.frame !== null || !isSuperMember(callee)) return null
+      const method = writer.node(callee, cx)
+      const args = writer.argumentsText(node, cx)
+      const self = names.capture('this')
+      if (node.optional) return rope`${method}?.call(${self}${args.isEmpty ? '' : ', '}${args})`
+      const text = JSON.stringify(calleeText(callee))
+      return rope`${names.runtime('apply')}(${method}, ${self}, [${args}], ${text})`
+    }
+    case 'TaggedTemplateExpression': {
+      const tag = capturedTag(writer, node, cx)
+      return tag === null ? null : writer.taggedBy(tag, node, cx)
+    }
+    case 'NewExpression': {
+      // `new` would end at the parentheses of the function that reads the member.
+      const callee = bare(node.callee)
+      if (!beginsWithSuper(callee)) return null
+      const args = writer.argumentsText(node, cx)
+      const text = JSON.stringify(calleeText(callee))
+      return rope`${names.runtime('make')}(${writer.node(callee, cx)}, [${args}], ${text})`
+    }
     default:
       return null
   }
+}
+
+/** What the engine throws for `delete super.x`. */
+const unsupportedDelete = `(() => { throw new ReferenceError("Unsupported reference to 'super'") })()`
+
+/** A captured method of `super` as the tag of a template, with its receiver; null for any other tag. */
+export function capturedTag(writer: Writer, node: Node, cx: Context): Rope | null {
+  const tag = bare(node.tag)
+  if (!cx.readsCaptures || !isSuperMember(tag)) return null
+  const { names } = writer
+  const text = JSON.stringify(calleeText(tag))
+  return rope`${names.runtime('taggingBy')}(${writer.node(tag, cx)}, ${names.capture('this')}, ${text})`
+}
+
+function isSuperMember(node: Node): boolean {
+  return node.type === 'MemberExpression' && node.object.type === 'Super'
+}
+
+/** True for `super.a`, `super.a.b` and so on. */
+function beginsWithSuper(callee: Node): boolean {
+  let inner = callee
+  while (inner.type === 'MemberExpression') inner = inner.object
+  return inner.type === 'Super'
 }

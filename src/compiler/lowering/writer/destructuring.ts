@@ -5,10 +5,23 @@
 import { type Rope, rope } from '../../output/rope.ts'
 import { bare, type Node, wordOf } from '../../analysis/syntax.ts'
 
-/** True if the value of this source is in a temporary when the pattern destructures it. */
+/**
+ * True if the pattern destructures a value of this source that the engine's message would not name, because
+ * it is in a temporary.
+ */
 export function isDestructured(pattern: Node, source: Node): boolean {
-  if (pattern.type !== 'ArrayPattern' && pattern.type !== 'ObjectPattern') return false
-  return bare(source).type === 'CallExpression'
+  if (pattern.type === 'ArrayPattern') return isNamedIterable(source) && source.type !== 'Identifier'
+  if (pattern.type !== 'ObjectPattern') return false
+  const { type, object } = bare(source)
+  return type === 'CallExpression' || (type === 'MemberExpression' && object.type === 'Super')
+}
+
+/** True if the engine's message names the value that the array pattern of a declaration destructures. */
+export function isNamedIterable(source: Node): boolean {
+  if (source.type === 'CallExpression') return source.callee.type === 'Identifier'
+  return (
+    source.type === 'Identifier' || source.type === 'AwaitExpression' || source.type === 'YieldExpression'
+  )
 }
 
 /** The value, after a check that the pattern can destructure it. `name`: see `calledName`. */

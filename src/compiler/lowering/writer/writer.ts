@@ -303,6 +303,11 @@ export abstract class Writer {
     )
   }
 
+  /** A template with another text for its tag. */
+  taggedBy(tag: Rope, node: Node, cx: Context): Rope {
+    return rope`${tag}${this.node(node.quasi, cx)}`
+  }
+
   /** The node's own text, with its children written. */
   copy(node: Node, cx: Context): Rope {
     if (isFunction(node)) return this.#functionText(node, cx)

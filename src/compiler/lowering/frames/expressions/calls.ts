@@ -506,11 +506,13 @@ export abstract class Calls extends Expressions {
 
   /** A method as a tag. The engine's message would name the temporary that holds its object. */
   #taggingMethod(tag: Node): Rope {
+    const text = JSON.stringify(calleeText(tag))
+    const tagged = (fn: Rope, object: Piece): Rope =>
+      rope`${this.hold(rope`${this.runtime('taggingBy')}(${fn}, ${object}, ${text})`)}`
+    if (tag.object.type === 'Super') return tagged(this.value(tag), this.#superReceiver)
     const object = this.hold(this.value(tag.object))
     const key = tag.computed ? rope`[${this.value(tag.property)}]` : rope`.${tag.property}`
-    const fn = rope`${object}${key}`
-    const text = JSON.stringify(calleeText(tag))
-    return rope`${this.hold(rope`${this.runtime('taggingBy')}(${fn}, ${object}, ${text})`)}`
+    return tagged(rope`${object}${key}`, object)
   }
 
   /** The template where it stands, with these values. */
@@ -531,7 +533,9 @@ export abstract class Calls extends Expressions {
     const held = this.held
     const canStop = call !== undefined && !lowering.staysPlain(call) && tag.type !== 'MemberExpression'
     const expressions = node.quasi.expressions as Node[]
-    const isMethod = tag.type === 'MemberExpression' && tag.object.type !== 'Super' && this.stops(tag)
+    const isMethod =
+      tag.type === 'MemberExpression' &&
+      (tag.object.type === 'Super' ? this.cx.readsCaptures : this.stops(tag))
     const [fn, ...plain] = isMethod
       ? [this.#taggingMethod(tag), ...this.values(expressions)]
       : this.values([node.tag, ...expressions])
