@@ -243,10 +243,12 @@ export abstract class Calls extends Expressions {
   }
 
   #unknown(node: Node, callee: Node, held: number): Rope {
+    const { lowering } = this
     let fn: Rope
+    const isVariable =
+      !node.optional && callee.type === 'Identifier' && this.#readsLast(callee, node.arguments)
     if (node.optional) fn = rope`${this.guard(this.value(node.callee))}`
-    else if (callee.type === 'Identifier' && this.#readsLast(callee, node.arguments))
-      fn = this.verbatim(callee)
+    else if (isVariable) fn = this.verbatim(callee)
     else fn = rope`${this.hold(this.value(node.callee))}`
     const { values, lent } = this.#lentArguments(node.arguments)
     const args = join(values, ',')
@@ -255,7 +257,8 @@ export abstract class Calls extends Expressions {
     const name = callee.type === 'Identifier' || node.optional ? this.#callable(fn) : fn
     const direct = this.#lending(fn, lent, values, rope`${name}(${args})`)
     const elsewhere = this.#marking(lent, values, this.#otherCall(fn, 'void 0', node.arguments, values, text))
-    const isNamed = callee.type === 'Identifier' && !node.optional
+    // A held value and a member would appear in the engine's message under the compiler's names.
+    const isNamed = isVariable && !fn.text(lowering.source).includes('.')
     const isUnmarked = this.#unmarkedTest(callee)
     // A value that is no function is called as it is, so that the engine throws its own error.
     const looked = isNamed

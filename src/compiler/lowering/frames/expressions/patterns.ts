@@ -1,13 +1,25 @@
 /** Destructuring, and the names that functions take from their variables. */
 import { join, type Piece, type Rope, rope } from '../../../output/rope.ts'
 import { bare, givesName, isAnonymous, type Node } from '../../../analysis/syntax.ts'
-import { checkedValue } from '../../writer/destructuring.ts'
+import { checkedValue, isNamedIterable } from '../../writer/destructuring.ts'
 import { destructuredName, loopElementName } from '../../writer/enginemessages.ts'
 import type { Expressions } from './expressions.ts'
 
 /** A value to destructure. If it cannot be destructured, the error shows its name in the source. */
 export function destructuredValue(at: Expressions, pattern: Node, source: Node, value: Rope): Rope {
-  return at.stops(source) ? checkedValue(at, pattern, destructuredName(pattern, source), value) : value
+  if (!isMember(at, bare(source)) && !at.stops(source)) return value
+  return checkedValue(at, pattern, destructuredName(pattern, source), value)
+}
+
+/** The same in a declaration, which is an assignment here: there, the engine does not name a variable. */
+export function declaredValue(at: Expressions, pattern: Node, source: Node, value: Rope): Rope {
+  if (pattern.type !== 'ArrayPattern') return destructuredValue(at, pattern, source, value)
+  return isNamedIterable(source) ? checkedValue(at, pattern, destructuredName(pattern, source), value) : value
+}
+
+/** True for a variable that is now a member, which the engine's message would show. */
+function isMember({ lowering, cx }: Expressions, source: Node): boolean {
+  return source.type === 'Identifier' && lowering.renamed(source, cx)?.includes('.') === true
 }
 
 /** The same for the variables of a loop. */

@@ -4,7 +4,7 @@ import { boundNames, isFunction, type Node } from '../../../analysis/syntax.ts'
 import { writeAttachment } from '../../writer/attach.ts'
 import type { Context } from '../../writer/context.ts'
 import type { FramesLowering } from '../frames.ts'
-import { destructuredValue, namedValue, patternText } from '../expressions/patterns.ts'
+import { declaredValue, namedValue, patternText } from '../expressions/patterns.ts'
 import type { Variable } from '../plan.ts'
 import type { Statements } from './statements.ts'
 
@@ -58,7 +58,7 @@ export function declare(at: Statements, node: Node): void {
       if (node.kind !== 'var') assign(at, id, rope`void 0`)
     } else {
       const value = namedValue(at, id, init)
-      assign(at, id, id.type === 'Identifier' ? value : destructuredValue(at, id, init, value))
+      assign(at, id, id.type === 'Identifier' ? value : declaredValue(at, id, init, value))
     }
     at.release(held)
   }
