@@ -31,7 +31,7 @@ import { type Plan, planOf } from './plan.ts'
 import { Templates } from './templates.ts'
 import type { Statements } from './statements/statements.ts'
 import { type CalledParameter, calledParameterOf } from './unmarkedarguments.ts'
-import { StripLowering } from './statements/strips.ts'
+import { StripFrame, StripLowering } from './statements/strips.ts'
 import type { LoweringOptions } from '../generator/generator.ts'
 import { recursiveOf } from './recursion.ts'
 
@@ -251,7 +251,9 @@ export class FramesLowering extends StripLowering {
       const lifted = this.closures.lift(func, cx, 'made', inside => super.node(node, inside))
       return lifted ?? super.node(node, cx)
     }
-    if (cx.func.movable && cx.frame === null && cx.func.kind !== 'module') {
+    // In a strip nothing suspends either.
+    const isPlain = cx.frame === null || cx.frame instanceof StripFrame
+    if (cx.func.movable && isPlain && cx.func.kind !== 'module') {
       const made = madeIterator(node, this.analysis)
       if (made !== null) return this.iteratorText(made, this.node(made.object, cx), cx)
     }

@@ -119,7 +119,7 @@ function turnsOf({ init, test }: Node, step: string): number {
 }
 
 /** A loop in strips takes its temporaries from the emitter. */
-class StripFrame extends Frame {
+export class StripFrame extends Frame {
   readonly #temporaries: Temporaries
 
   constructor(func: Func, temporaries: Temporaries) {
