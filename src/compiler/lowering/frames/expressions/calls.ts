@@ -454,7 +454,7 @@ export abstract class Calls extends Expressions {
     const callee = bare(node.callee)
     const args = node.arguments as Node[]
     if (!constructStops(node, lowering.analysis)) {
-      const [fn, ...values] = this.values([node.callee, ...args])
+      const [fn, ...values] = listValues(this, [node.callee, ...args])
       return rope`new (${fn!})(${join(values, ', ')})`
     }
     const held = this.held
