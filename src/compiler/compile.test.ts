@@ -1,6 +1,8 @@
+import { transformSync } from 'esbuild'
 import { describe, expect, test } from 'vitest'
 import { PREEMPTED, setSafepointFlag, SUSPENDED, type Twin, twin } from '../coroutine/core/coroutine.ts'
 import { type CompileOptions, compile } from './compile.ts'
+import { preemptEverywhere } from '../../test/compiler/differential/drive.ts'
 import { evaluateModule, evaluateScript, type Namespace } from '../../test/compiler/differential/evaluate.ts'
 import * as runtime from './runtime.ts'
 
@@ -323,3 +325,28 @@ describe('which functions get a twin', () => {
     expect(drive(twinOf(drive(twinOf(b)()).value)()).value).toBe(2)
   })
 })
+
+test.each(['frames', 'generator'] as const)(
+  'enums and namespaces, which a bundler compiles later, run the same: %s',
+  lowering => {
+    const source = `'use task'
+    const give = <T,>(value: T): T => { for (let i = 0; i < 2; i++); return value }
+    enum Outer { A = give(1), B = A + 1 }
+    namespace Space { export const v = give(3); export function f(n: number) { for (let i = 0; i < n; i++) give(i); return v + n } }
+    class Sides { constructor(readonly side: number, private other = give(2)) { give(0) } area() { return give(this.side) * this.other } }
+    export function run() {
+      enum Inner { A = give(5), B = A << 1, C = [1, 2].map(x => give(x)).length }
+      const f = () => { enum Deep { A = give(Inner.A) + 1 } return Deep.A }
+      return [Outer.B, Space.f(2), new Sides(4).area(), Inner.B, Inner[5], Inner.C, f(), give(Inner.A)!]
+    }`
+    const { code, diagnostics } = compile(source, 'a.ts', { lowering, sourcemap: false })
+    expect(diagnostics.filter(({ code }) => code === 'internal')).toEqual([])
+    const javascript = transformSync(code, { loader: 'ts', format: 'esm', target: 'es2022' }).code
+    const { run } = evaluateModule(javascript, 'a.mjs', { 'heddle/runtime': runtime })
+    const expected = [2, 5, 8, 10, 'A', 2, 6, 5]
+    expect(run()).toEqual(expected)
+    const { value, preemptions } = preemptEverywhere(run, [])
+    expect(value).toEqual(expected)
+    expect(preemptions).toBeGreaterThan(0)
+  },
+)

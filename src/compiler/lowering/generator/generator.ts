@@ -84,6 +84,9 @@ export class GeneratorLowering extends CallLowering {
         return rope`(yield new ${this.names.runtime('Out')}(${node.argument === null ? '' : this.node(node.argument, cx)}))`
       case 'AwaitExpression':
         return this.awaited(this.node(node.argument, cx), node)
+      case 'TSEnumDeclaration':
+        // Its values become the body of a function, in which nothing can suspend.
+        return this.unresumed(node, cx)
       case 'LabeledStatement':
         return this.#labeled(node, cx)
       case 'BreakStatement':
