@@ -45,6 +45,8 @@ export class Machine {
   readonly spin: SpinWatch
   /** The number of threads, with the recovery thread. */
   threads = 0
+  /** The number of threads without it. */
+  mortal = 0
   names: string[] = []
   /** Bit t: thread t can be stepped. */
   enabled = 0
@@ -169,6 +171,7 @@ export class Machine {
     if (this.names.length === 0) this.names = namesOf(program)
     pending.names = this.names
     this.threads = count
+    this.mortal = bodies.length
     this.final = program.final
     this.recover = program.recover
     this.watch = program.always === undefined ? undefined : new Watch(program.always, this.memory)

@@ -1,3 +1,4 @@
+import { show } from '../../coroutine/core/knownoptions.ts'
 import { CheckError } from '../errors.ts'
 
 export type ExplorerName = 'exhaustive' | 'preemption-bounded' | 'pct' | 'random' | 'round-robin' | 'replay'
@@ -18,8 +19,11 @@ export interface CheckOptions {
   readonly quantum?: number
   /** replay: the schedule of a report. */
   readonly schedule?: string
-  /** Crash points: how many threads may die, at any of their steps, and which ones may. Default: none. */
-  readonly crashes?: number | { readonly max?: number; readonly threads?: readonly number[] }
+  /**
+   * Crash points: how many threads may die, at any of their steps, and which ones may, by position or name.
+   * Default: none.
+   */
+  readonly crashes?: number | { readonly max?: number; readonly threads?: readonly (number | string)[] }
   /** Report data races on plain accesses. Default true. */
   readonly races?: boolean
   /** A longer execution is cut off, and checked for a livelock. Default 5000. */
@@ -118,6 +122,8 @@ export function validateOptions(options: CheckOptions): void {
   }
   validateMemory(options)
   validateOutcomes(options)
+  validateCrashes(options)
+  validateModules(options)
   const lowest = {
     preemptions: 0,
     depth: 1,
@@ -170,6 +176,37 @@ function validateMemory({ memory, explorer, crashes }: CheckOptions): void {
       "`crashes` with `memory: 'weak'`: no thread dies there; leave one of them out",
     )
   }
+}
+
+/** The threads are known only after the set-up: `crashPlans` looks for them. */
+function validateCrashes({ crashes }: CheckOptions): void {
+  if (crashes === undefined || isCount(crashes)) return
+  if (typeof crashes === 'object' && crashes !== null && !Array.isArray(crashes)) {
+    const { max = 1, threads, ...others } = crashes
+    const isList =
+      threads === undefined ||
+      (Array.isArray(threads) &&
+        threads.length > 0 &&
+        threads.every(thread => typeof thread === 'string' || isCount(thread)))
+    if (isCount(max) && isList && Object.keys(others).length === 0) return
+  }
+  throw new CheckError(
+    'ERR_CHECK_OPTION',
+    `\`crashes\` is ${show(crashes)}; it must be how many threads may die, or \`{ max, threads }\`, where \`threads\` lists positions or names of threads`,
+  )
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0
+}
+
+function validateModules({ modules }: CheckOptions): void {
+  if (modules === undefined) return
+  if (Array.isArray(modules) && modules.every(name => typeof name === 'string')) return
+  throw new CheckError(
+    'ERR_CHECK_OPTION',
+    `\`modules\` is ${show(modules)}; it must be a list of the names by which the check imports them`,
+  )
 }
 
 function validateOutcomes({ expectOutcomes, onlyOutcomes }: CheckOptions): void {

@@ -7,7 +7,7 @@ import { BeginAgain } from '../machine/memory.ts'
 import type { Root } from './optimal.ts'
 import type { CheckOptions } from '../run/options.ts'
 import { Outcomes, withExpected } from '../spec/outcomes.ts'
-import { CrashPlans } from './plans.ts'
+import { crashPlans } from './plans.ts'
 import type { RecordedStep } from '../report/recording.ts'
 import type { Crash } from '../machine/schedule.ts'
 import { type CheckResult, Search, type SearchPart, STEPS_MAX, throwUnlessSomething } from './search.ts'
@@ -98,13 +98,11 @@ async function searchWith(
     return total.conclude(check, options, started, alive)
   }
   const planner = new Search(check.name, options, check.setup, { ...numbering, crashes: [], root: undefined })
-  const bodies = planner.withGuards(() => {
+  const plans = planner.withGuards(() => {
     const machine = planner.extraMachine()
     machine.begin(planner.setup)
-    return machine.names.filter(name => name !== 'recovery').map((_, t) => t)
+    return crashPlans(machine, options)
   })
-  const crashes = typeof options.crashes === 'number' ? { max: options.crashes } : options.crashes
-  const plans = new CrashPlans(crashes?.threads ?? bodies, crashes === undefined ? 0 : (crashes.max ?? 1))
   let happened = true
   for (;;) {
     const plan = plans.next(happened)

@@ -1,4 +1,7 @@
+import { CheckError } from '../errors.ts'
+import type { Machine } from '../machine/machine.ts'
 import type { Crash } from '../machine/schedule.ts'
+import type { CheckOptions } from '../run/options.ts'
 
 /**
  * Crash points as separate programs: "thread t dies before its step k" is the program in which thread t ends
@@ -13,7 +16,7 @@ export class CrashPlans {
   private plan: Crash[] = []
   private started = false
 
-  constructor(threads: readonly number[], max: number) {
+  constructor(threads: Iterable<number>, max: number) {
     this.threads = [...threads].sort((a, b) => a - b)
     this.max = max
   }
@@ -55,4 +58,19 @@ export class CrashPlans {
     }
     return undefined
   }
+}
+
+/** The plans for the threads of this machine, which has begun. Throws when an option names no thread. */
+export function crashPlans(machine: Machine, { crashes = 0 }: CheckOptions): CrashPlans {
+  const { max = 1, threads } = typeof crashes === 'number' ? { max: crashes } : crashes
+  const bodies = machine.names.slice(0, machine.mortal)
+  const mortal = threads?.map(thread => {
+    const index = typeof thread === 'number' ? thread : bodies.indexOf(thread)
+    if (index >= 0 && index < bodies.length) return index
+    throw new CheckError(
+      'ERR_CHECK_OPTION',
+      `\`crashes.threads\` has ${JSON.stringify(thread)}, which is no thread of this check; there are ${bodies.map((name, t) => `${t} (${name})`).join(', ')}`,
+    )
+  })
+  return new CrashPlans(new Set(mortal ?? bodies.keys()), max)
 }

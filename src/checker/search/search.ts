@@ -12,7 +12,7 @@ import { requireJudged, type Setup } from '../machine/program.ts'
 import { BeginAgain, Memory } from '../machine/memory.ts'
 import { Optimal, type Root } from './optimal.ts'
 import { type CheckOptions, validateOptions } from '../run/options.ts'
-import { CrashPlans } from './plans.ts'
+import { type CrashPlans, crashPlans } from './plans.ts'
 import { formatOutcome, isExpected, notExpected, type OutcomeCount, Outcomes } from '../spec/outcomes.ts'
 import { pending, siteName } from '../machine/pending.ts'
 import { FairTail, Follow, Pct, RandomWalk, RoundRobin } from './sampling.ts'
@@ -530,11 +530,7 @@ export class Search {
       // The number of threads is known only after the set-up.
       if (options.rerun !== false && this.part === undefined && !this.rehearsed) this.rehearse()
       machine.begin(this.setup)
-      const crashes = typeof options.crashes === 'number' ? { max: options.crashes } : options.crashes
-      const all = Array.from({ length: machine.threads }, (_, t) => t).filter(
-        t => machine.names[t] !== 'recovery',
-      )
-      this.plans = new CrashPlans(crashes?.threads ?? all, crashes === undefined ? 0 : (crashes.max ?? 1))
+      this.plans = crashPlans(machine, options)
       this.crashHappened = true
     }
     if (this.part !== undefined && this.explorer !== undefined) return false

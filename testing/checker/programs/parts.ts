@@ -102,6 +102,33 @@ export const wrongs: readonly Wrong[] = [
     },
     { crashes: 1 },
   ),
+  ...[
+    true,
+    'add',
+    -1,
+    0.5,
+    Number.NaN,
+    null,
+    [0],
+    { threads: [] },
+    { threads: 'add' },
+    { threads: 0 },
+    { threads: [2] },
+    { threads: [-1] },
+    { threads: ['other'] },
+    { thread: [0] },
+    { max: '1' },
+  ].map((crashes, n) =>
+    wrong(
+      `crashes of the wrong form, ${n}: ${JSON.stringify(crashes)}`,
+      'ERR_CHECK_OPTION',
+      () => ({ threads: [adder().add] }),
+      { crashes: crashes as CheckOptions['crashes'] },
+    ),
+  ),
+  wrong('modules that are no list', 'ERR_CHECK_OPTION', () => ({ threads: [adder().add] }), {
+    modules: 'ring' as unknown as string[],
+  }),
   wrong('the set-up makes other memory the second time', 'ERR_CHECK_NONDETERMINISTIC', () => {
     const { memory, add } = adder()
     memory[1] = setups++
@@ -150,6 +177,20 @@ export const failing: readonly {
       }
     },
   },
+  ...[{ threads: ['recovery'] }, { threads: [1] }, 1].map(crashes => ({
+    what: `a thread with the name recovery dies: ${JSON.stringify(crashes)}`,
+    title: /the final assertion failed: 1 died/,
+    options: { crashes },
+    setup: () => {
+      const { add } = adder()
+      return {
+        threads: { add, recovery: add },
+        final: ({ crashed }: { crashed: readonly number[] }) => {
+          if (crashed[0] === 1) throw new Error('1 died')
+        },
+      }
+    },
+  })),
   {
     what: 'a thread throws a value that has no text',
     title: /uncaught exception in .*: a value of type object that has no text/,
