@@ -226,8 +226,16 @@ describe('heddle check', () => {
     const broken = await heddleCheck([checkFile('broken.check.ts', 'check(\n')])
     expect(broken.code).toBe(2)
     expect(broken.err).toMatch(/broken\.check\.ts could not be loaded/)
-    const empty = await heddleCheck([checkFile('empty.check.ts', '')])
-    expect(empty.err).toContain('declare no checks')
+    const empty = checkFile('empty.check.ts', '')
+    const beside = await heddleCheck([checkFile('beside.check.ts', adder), empty])
+    for (const { err, code } of [await heddleCheck([empty]), beside]) {
+      expect(err).toMatch(/✗ \S*empty\.check\.ts: the file declares no checks/)
+      expect(code).toBe(2)
+    }
+    expect(beside.out).toMatch(/✓ adders/)
+    const importer = checkFile('importer.check.ts', `import './imported.check.ts'\n`)
+    const imported = checkFile('imported.check.ts', adder)
+    expect((await heddleCheck([importer, imported])).code).toBe(0)
     expect((await heddleCheck([join(folder, 'nowhere')])).err).toContain('no such file or folder')
   })
 

@@ -5,6 +5,7 @@ import { collectChecks, type AnyDeclaredCheck } from '../check.ts'
 import { CheckError } from '../errors.ts'
 import { messageOf } from '../report/failure.ts'
 import { checkedUrl, instrumentChecks } from './loader.ts'
+import { isLoaded } from './modulegraph.ts'
 import type { CheckOptions } from './options.ts'
 
 const CHECK_FILE = /\.check\.[cm]?[jt]s$/
@@ -33,10 +34,18 @@ export function findCheckFiles(paths: readonly string[]): string[] {
   return files
 }
 
-/** Loads a check file, instrumented, and returns the checks that it declares. */
+/** Loads a check file, instrumented, and returns the checks that it declares. Throws when there are none. */
 export async function loadChecks(file: string): Promise<AnyDeclaredCheck[]> {
   instrumentChecks()
+  // Another check file has imported this one, and its checks are among those of that file.
+  const isImported = isLoaded(checkedUrl(pathToFileURL(file).href, []))
   const checks = await declaredIn(file, [])
+  if (checks.length === 0 && !isImported) {
+    throw new CheckError(
+      'ERR_CHECK_NOTHING',
+      'the file declares no checks; call `check(name, options, setup)` at its top',
+    )
+  }
   // The modules that a check names are instrumented for that check alone: it comes from its own copy of the
   // file.
   for (const [index, { options }] of checks.entries()) {

@@ -34,6 +34,11 @@ export function recordModule(
   changes++
 }
 
+/** Whether a module was loaded, be it for another one that imports it. */
+export function isLoaded(url: string): boolean {
+  return modules.has(url)
+}
+
 /** How often the graph has changed: equal numbers mean no load and no import in between. */
 export function graphChanges(): number {
   return changes

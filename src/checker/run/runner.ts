@@ -137,11 +137,7 @@ function conclude(runner: CheckRunner, options: RunnerOptions, output: RunnerOut
   if (isCovering(options)) tellCoverage(options, output)
   if (runner.interrupted.now) return INTERRUPTED
   if (ran === 0) {
-    output.err(
-      options.only === undefined
-        ? 'heddle check: the files declare no checks; call `check(name, options, setup)` at their top\n'
-        : `heddle check: no check has ${JSON.stringify(options.only)} in its name\n`,
-    )
+    output.err(`heddle check: no check has ${JSON.stringify(options.only)} in its name\n`)
     return WRONG
   }
   if (failed > 0) return FAILED
