@@ -17,6 +17,7 @@ import { type CheckResult, Search } from '../search/search.ts'
 interface Entry {
   view: CheckView
   readonly file: string
+  readonly id: string | undefined
   search: Search | undefined
 }
 
@@ -44,8 +45,8 @@ export class CheckList {
     return () => this.listeners.delete(listener)
   }
 
-  /** A check begins. Returns its number. */
-  begin(file: string, name: string): number {
+  /** A check begins. Returns its number. `id`: by which its file finds it again. */
+  begin(file: string, name: string, id?: string): number {
     const view: CheckView = {
       name,
       file: shorten(file),
@@ -63,7 +64,7 @@ export class CheckList {
       execution: undefined,
       fixed: '',
     }
-    this.entries.push({ view, file, search: undefined })
+    this.entries.push({ view, file, id, search: undefined })
     this.changed()
     return this.entries.length - 1
   }

@@ -64,6 +64,8 @@ export interface SavedCheck {
   readonly version: 1
   /** The file of the check, to run it again. */
   readonly path: string
+  /** Which check of the file it is; a file that an older heddle wrote does not say it. */
+  readonly id?: string | undefined
   readonly data: CheckerData
 }
 

@@ -49,8 +49,8 @@ export class Durations {
   }
 }
 
-function keyOf({ file, check, index }: CheckToRun): string {
+function keyOf({ file, check }: CheckToRun): string {
   return createHash('sha256')
-    .update(JSON.stringify([file, check.name, index]))
+    .update(JSON.stringify([file, check.name, check.id]))
     .digest('hex')
 }

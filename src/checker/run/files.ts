@@ -1,11 +1,11 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { collectChecks, type AnyDeclaredCheck } from '../check.ts'
+import { type AnyDeclaredCheck, collectChecks } from '../check.ts'
 import { CheckError } from '../errors.ts'
 import { messageOf } from '../report/failure.ts'
 import { checkedUrl, instrumentChecks } from './loader.ts'
-import { isLoaded } from './modulegraph.ts'
+import { evaluatedFile, isLoaded } from './modulegraph.ts'
 import type { CheckOptions } from './options.ts'
 
 const CHECK_FILE = /\.check\.[cm]?[jt]s$/
@@ -34,8 +34,14 @@ export function findCheckFiles(paths: readonly string[]): string[] {
   return files
 }
 
+/**
+ * A check with a name of its own, which is the same in each process and thread. Its position in the list of its
+ * file is not: that list has the checks of imported check files, unless these were loaded before.
+ */
+export type LoadedCheck = AnyDeclaredCheck & { readonly id: string }
+
 /** Loads a check file, instrumented, and returns the checks that it declares. Throws when there are none. */
-export async function loadChecks(file: string): Promise<AnyDeclaredCheck[]> {
+export async function loadChecks(file: string): Promise<LoadedCheck[]> {
   instrumentChecks()
   // Another check file has imported this one, and its checks are among those of that file.
   const isImported = isLoaded(checkedUrl(pathToFileURL(file).href, []))
@@ -52,7 +58,7 @@ export async function loadChecks(file: string): Promise<AnyDeclaredCheck[]> {
     const { modules } = options
     if (modules === undefined || modules.length === 0) continue
     const again = await declaredIn(file, modules)
-    checks[index] = again[index] ?? checks[index]
+    checks[index] = again.find(({ id }) => id === checks[index].id) ?? checks[index]
   }
   return checks
 }
@@ -65,14 +71,22 @@ export function checkUrls(file: string, { modules = [] }: Pick<CheckOptions, 'mo
 }
 
 /** Files that are loaded, by URL: Node evaluates each once. */
-const loaded = new Map<string, AnyDeclaredCheck[]>()
+const loaded = new Map<string, LoadedCheck[]>()
+/** How many checks the evaluation of a file has declared, by that file and the modules named with it. */
+const declared = new Map<string, number>()
 
-async function declaredIn(file: string, modules: readonly string[]): Promise<AnyDeclaredCheck[]> {
+async function declaredIn(file: string, modules: readonly string[]): Promise<LoadedCheck[]> {
   const url = checkedUrl(pathToFileURL(file).href, [...modules].sort())
   const known = loaded.get(url)
   if (known !== undefined) return [...known]
-  const checks: AnyDeclaredCheck[] = []
-  collectChecks(check => void checks.push(check))
+  const checks: LoadedCheck[] = []
+  collectChecks(check => {
+    const evaluated = evaluatedFile() ?? ''
+    const key = `${evaluated}${url.slice(url.indexOf('?'))}`
+    const nth = declared.get(key) ?? 0
+    declared.set(key, nth + 1)
+    checks.push({ ...check, id: `${nth} of ${evaluated}` })
+  })
   try {
     await import(url)
   } catch (error) {

@@ -4,7 +4,7 @@ import { CheckRunner, type Tally } from './runcheck.ts'
 import type { RunnerOptions } from './runneroptions.ts'
 
 export type ToProcess =
-  | { readonly kind: 'run'; readonly file: string; readonly index: number; readonly options: RunnerOptions }
+  | { readonly kind: 'run'; readonly file: string; readonly id: string; readonly options: RunnerOptions }
   | { readonly kind: 'stop' }
 
 export type FromProcess =
@@ -37,7 +37,7 @@ function tell(message: FromProcess): void {
 
 async function run({
   file,
-  index,
+  id,
   options,
 }: Extract<ToProcess, { kind: 'run' }>): Promise<Extract<FromProcess, { kind: 'done' }>> {
   let out = ''
@@ -50,8 +50,9 @@ async function run({
     tell({ kind: 'progress', fraction: result.fraction })
   })
   try {
-    const check = (await loadChecks(file))[index]
-    await runner.explore(file, check, index)
+    const check = (await loadChecks(file)).find(one => one.id === id)
+    if (check === undefined) throw new Error(`${file} declares other checks than before`)
+    await runner.explore(file, check)
   } finally {
     await runner.stop()
   }

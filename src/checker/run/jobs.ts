@@ -115,8 +115,8 @@ class Processes {
       }
       child.on('message', onMessage)
       child.on('exit', onExit)
-      const { file, index } = job
-      child.send({ kind: 'run', file, index, options: this.options } satisfies ToProcess)
+      const { file, check } = job
+      child.send({ kind: 'run', file, id: check.id, options: this.options } satisfies ToProcess)
     })
   }
 

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { cacheFolder, DiskCache } from '../../compiler/loading/diskcache.ts'
 import type { AnyDeclaredCheck } from '../check.ts'
 import type { CheckResult } from '../search/search.ts'
-import { checkUrls } from './files.ts'
+import { checkUrls, type LoadedCheck } from './files.ts'
 import { type Inputs, inputsOf } from './inputs.ts'
 import { graphChanges } from './modulegraph.ts'
 import type { CheckOptions } from './options.ts'
@@ -22,9 +22,9 @@ export class RememberedResults {
   readonly unknown: Map<string, string> = new Map()
 
   /** The inputs of the check, with the options that the command gives. Call it before the check runs. */
-  questionOf(file: string, check: AnyDeclaredCheck, index: number, options: CheckOptions): Question {
+  questionOf(file: string, check: LoadedCheck, options: CheckOptions): Question {
     const deciding = Object.entries(options).filter(([name]) => !undeciding.has(name))
-    const inputs = inputsOf(checkUrls(file, check.options), [check.name, index, deciding])
+    const inputs = inputsOf(checkUrls(file, check.options), [check.name, check.id, deciding])
     if (inputs.unknown !== undefined) this.unknown.set(file, inputs.unknown)
     return { file, check, options, inputs, graph: graphChanges() }
   }

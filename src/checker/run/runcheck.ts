@@ -14,6 +14,7 @@ import type { RecordedStep } from '../report/recording.ts'
 import { formatFailure, formatSummary, toJson, toTimeline } from '../report/report.ts'
 import { searchInParallel, Team } from '../search/parallel.ts'
 import type { CheckResult } from '../search/search.ts'
+import type { LoadedCheck } from './files.ts'
 import type { CheckOptions } from './options.ts'
 import { type RunnerOutput, type Show, showSearch } from './progress.ts'
 import { RememberedResults } from './remembered.ts'
@@ -21,11 +22,10 @@ import { isCovering, type RunnerOptions } from './runneroptions.ts'
 import type { WatchedChecks } from './watched.ts'
 import { Watchdog } from './watchdog.ts'
 
-/** One check to run: its file, and its position among the checks of the file. */
+/** One check to run, and its file. */
 export interface CheckToRun {
   readonly file: string
-  readonly check: AnyDeclaredCheck
-  readonly index: number
+  readonly check: LoadedCheck
 }
 
 /** How the checks of a run ended. */
@@ -100,10 +100,10 @@ export class CheckRunner {
   }
 
   /** Prints the result of an earlier run, if one is still valid. */
-  recall(file: string, check: AnyDeclaredCheck, index: number): boolean {
+  recall(file: string, check: LoadedCheck): boolean {
     if (!this.remembers) return false
     const merged = this.mergedOptions(check)
-    const result = this.remembered.recall(this.remembered.questionOf(file, check, index, merged))
+    const result = this.remembered.recall(this.remembered.questionOf(file, check, merged))
     if (result === undefined) return false
     this.tally.remembered++
     this.report(file, { result, steps: [] }, merged)
@@ -111,11 +111,11 @@ export class CheckRunner {
   }
 
   /** Explores a check, prints its result, and keeps it. */
-  async explore(file: string, check: AnyDeclaredCheck, index: number): Promise<void> {
+  async explore(file: string, check: LoadedCheck): Promise<void> {
     const merged = this.mergedOptions(check)
-    this.current = this.watched?.begin(file, check.name) ?? -1
+    this.current = this.watched?.begin(file, check.name, check.id) ?? -1
     try {
-      const question = this.remembers ? this.remembered.questionOf(file, check, index, merged) : undefined
+      const question = this.remembers ? this.remembered.questionOf(file, check, merged) : undefined
       const { rejections } = this
       const explored = await this.search(file, check, merged)
       // A promise that the check has left rejected ends the process, before there is a result to keep.
@@ -166,7 +166,7 @@ export class CheckRunner {
     }
   }
 
-  private search(file: string, check: AnyDeclaredCheck, merged: CheckOptions): Promise<Explored> {
+  private search(file: string, check: LoadedCheck, merged: CheckOptions): Promise<Explored> {
     const label = `${shorten(file)} ${check.name}`
     const threads = this.threadsFor(check, merged)
     if ('asyncSetup' in check) return this.searchAsync(check, label)

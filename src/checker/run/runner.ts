@@ -73,9 +73,9 @@ async function runInTurn(
 ): Promise<void> {
   for (const file of files) {
     runner.pat(shorten(file))
-    for (const { check, index } of await declaredIn(file, options, output, runner.tally)) {
+    for (const { check } of await declaredIn(file, options, output, runner.tally)) {
       if (runner.interrupted.now || isOver(options, runner.tally)) break
-      if (!runner.recall(file, check, index)) await runner.explore(file, check, index)
+      if (!runner.recall(file, check)) await runner.explore(file, check)
     }
   }
 }
@@ -92,9 +92,7 @@ async function runTogether(
     runner.pat(shorten(file))
     all.push(...(await declaredIn(file, options, output, runner.tally)))
   }
-  const rest = all.filter(
-    ({ file, check, index }) => !runner.interrupted.now && !runner.recall(file, check, index),
-  )
+  const rest = all.filter(({ file, check }) => !runner.interrupted.now && !runner.recall(file, check))
   if (isOver(options, runner.tally)) return
   await runner.unwatch()
   await runInProcesses(rest, runner, options, output)
@@ -109,7 +107,7 @@ async function declaredIn(
   try {
     const checks = await loadChecks(file)
     return checks
-      .map((check, index) => ({ file, check, index }))
+      .map(check => ({ file, check }))
       .filter(({ check }) => only === undefined || check.name.includes(only))
   } catch (error) {
     tally.wrong++

@@ -44,9 +44,11 @@ export class OpenedCheck {
   }
 
   private async load(): Promise<Search> {
-    const { path, data } = this.saved
+    const { path, id, data } = this.saved
     const { name } = data.checks[0]
-    const check = (await loadChecks(path)).find(declared => declared.name === name)
+    const check = (await loadChecks(path)).find(
+      declared => declared.name === name && (id === undefined || declared.id === id),
+    )
     if (check === undefined) throw new Error(`${path} has no check ${JSON.stringify(name)} any more`)
     if ('asyncSetup' in check)
       throw new Error('a check of asynchronous code cannot be put into another order')

@@ -17,6 +17,7 @@ export class WatchedChecks extends CheckList {
       format: 'heddle check',
       version: 1,
       path: failed.file,
+      id: failed.id,
       data: { checks: [failed.view], over: true, sources: this.sources },
     }
     writeFileSync(path, JSON.stringify(saved))

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { Awaits } from './awaits.ts'
 import { conclude, type DeclaredCheck } from '../check.ts'
+import type { LoadedCheck } from '../run/files.ts'
 import { CheckError } from '../errors.ts'
 import type { Machine } from '../machine/machine.ts'
 import { BeginAgain } from '../machine/memory.ts'
@@ -33,7 +34,7 @@ type Show = (result: CheckResult | undefined) => void
  */
 export async function searchInParallel(
   file: string,
-  check: DeclaredCheck,
+  check: DeclaredCheck & LoadedCheck,
   options: CheckOptions,
   team: Team,
   show: Show,
@@ -43,7 +44,7 @@ export async function searchInParallel(
   const alone = new Search(check.name, options, check.setup)
   const whole = UNSHARED.has(options.explorer ?? 'exhaustive')
   if (alone.run(whole ? Number.POSITIVE_INFINITY : ALONE_MS)) return conclude(alone, undefined, alive)
-  team.setCheck(file, check.name)
+  team.setCheck(file, check)
   try {
     for (let numbering: Numbering = { shift: 3, mixed: [], unfit: [] }; ; ) {
       try {
@@ -65,7 +66,7 @@ const ALONE_MS = 200
 
 async function searchWith(
   team: Team,
-  check: DeclaredCheck,
+  check: DeclaredCheck & LoadedCheck,
   options: CheckOptions,
   numbering: Numbering,
   show: Show,
@@ -260,7 +261,7 @@ class Total {
 export class Team {
   readonly size: number
   private readonly workers: Worker[] = []
-  private check = { file: '', name: '' }
+  private check = { file: '', name: '', id: '' }
   /** Receives the messages of the workers for the current work. */
   private onMessage: (worker: Worker, message: FromWorker) => void = () => undefined
   private fail: (error: Error) => void = () => undefined
@@ -270,8 +271,8 @@ export class Team {
   }
 
   /** Makes this check the subject of the next jobs. */
-  setCheck(file: string, name: string): void {
-    this.check = { file, name }
+  setCheck(file: string, { name, id }: LoadedCheck): void {
+    this.check = { file, name, id }
     while (this.workers.length < this.size) this.workers.push(this.start())
   }
 

@@ -10,6 +10,7 @@ import { type CheckResult, Search, type SearchPart } from './search.ts'
 export interface ToWorker {
   readonly file: string
   readonly name: string
+  readonly id: string
   readonly part: SearchPart | undefined
   readonly options: CheckOptions
 }
@@ -34,9 +35,9 @@ parentPort?.on('message', (message: ToWorker) => {
   void explore(message).then(answer => parentPort?.postMessage(answer))
 })
 
-async function explore({ file, name, part, options }: ToWorker): Promise<FromWorker> {
+async function explore({ file, name, id, part, options }: ToWorker): Promise<FromWorker> {
   try {
-    const check = (await loadChecks(file)).find(one => one.name === name)
+    const check = (await loadChecks(file)).find(one => one.id === id)
     if (check === undefined || !('setup' in check))
       throw new CheckError('ERR_CHECK_LOAD', `${file} declares no check ${name} any more`)
     const search = new Search(name, options, check.setup, part)
