@@ -115,6 +115,19 @@ describe('heddle check', () => {
     expect(JSON.parse(readFileSync(timeline, 'utf8')).traceEvents.length).toBeGreaterThan(4)
   })
 
+  test('explores in parallel, and is incomplete when a bound is reached before a death was tried', async () => {
+    const dying = `check('dying', { crashes: 1 }, () => {
+      ${words}
+      const add = () => { for (let n = 0; n < 4; n++) Atomics.add(memory, 0, 1) }
+      return { threads: [add, add, add] }
+    })`
+    // There are as many executions without a death.
+    const args = [checkFile('dying.check.ts', dying), '--parallel', '2', '--executions', '34650']
+    const { out, code } = await heddleCheck(args)
+    expect(out).toMatch(/◐ dying: 34,650 executions.*not complete: it was to stop after 34650 executions/)
+    expect(code).toBe(3)
+  })
+
   test('explores in parallel and counts the same', async () => {
     const { out, code } = await heddleCheck([
       checkFile('parallel.check.ts', adder + lossy),

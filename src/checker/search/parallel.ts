@@ -96,6 +96,7 @@ async function searchWith(
       })
     }
     await team.work(jobs, total, started, show, interrupted, alive)
+    total.planned = true
     return total.conclude(check, options, started, alive)
   }
   const planner = new Search(check.name, options, check.setup, { ...numbering, crashes: [], root: undefined })
@@ -107,7 +108,8 @@ async function searchWith(
   let happened = true
   for (;;) {
     const plan = plans.next(happened)
-    if (plan === undefined || interrupted.now) break
+    total.planned = plan === undefined
+    if (plan === undefined || interrupted.now || total.isSpent(started)) break
     const awaits = new Awaits(numbering.unfit)
     const roots = planner.withGuards(() =>
       splitPlan(planner.extraMachine(), planner, plan, workers * 8, awaits),
@@ -120,7 +122,6 @@ async function searchWith(
     await team.work(jobs, total, started, show, interrupted, alive)
     happened = total.happened
     if (total.failed !== undefined && options.keepGoing !== true) break
-    if (total.isSpent(started)) break
   }
   return total.conclude(check, options, started, alive)
 }
@@ -155,6 +156,8 @@ class Total {
   /** The number of parts that are finished, and that are assigned. */
   done = 0
   jobs = 0
+  /** Whether no further parts will be made. */
+  planned = false
 
   constructor(name: string, explorer: string, options: CheckOptions) {
     this.name = name
@@ -225,13 +228,20 @@ class Total {
     }
   }
 
+  private other(schedule: string): CheckError {
+    return new CheckError(
+      'ERR_CHECK_NONDETERMINISTIC',
+      `the schedule ${schedule} fails on one thread of the search and not on another: the check depends on more than its schedule, as on the thread that runs it or on state that its module keeps`,
+    )
+  }
+
   conclude(
     check: DeclaredCheck,
     options: CheckOptions,
     started: number,
     alive: () => void,
   ): { result: CheckResult; steps: RecordedStep[] } {
-    const result = this.result(started, this.done === this.jobs)
+    const result = this.result(started, this.planned && this.done === this.jobs)
     if (this.failed === undefined) {
       if (result.complete) throwUnlessSomething(result.executions, result.steps, options.steps ?? STEPS_MAX)
       return { result: withExpected(result, options), steps: [] }
@@ -249,6 +259,7 @@ class Total {
     )
     again.run()
     const { result: replayed, steps } = conclude(again, true, alive)
+    if (replayed.failure === undefined) throw this.other(this.failed.schedule)
     const why = 'it stopped at the failure'
     return {
       result: { ...result, ok: false, why, failure: replayed.failure, threads: replayed.threads },
