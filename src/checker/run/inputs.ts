@@ -4,7 +4,7 @@
  *   the code       each module that the check file reaches, as it was loaded
  *   the judge      the checker, the compiler and their imports; Node
  *   the question   the check's name and place in its file, the options
- *   the process    environment variables and arguments, if a module mentions them
+ *   the process    time zone and language; other environment variables and arguments, if a module mentions them
  *
  * A module that gets data from elsewhere (a file, a socket, a native addon) makes the result unknown.
  */
@@ -37,10 +37,16 @@ const formats: ReadonlySet<string> = new Set(
 
 /** The inputs of a check that the modules at these URLs declare. `question`: which check, which options. */
 export function inputsOf(urls: readonly string[], question: readonly unknown[]): Inputs {
+  if (PRELOADS.test([...process.execArgv, process.env['NODE_OPTIONS']].join(' ')))
+    return { unknown: 'Node loads other code before (--import, --require, --loader)' }
   const code = codeOf(urls)
   if (code.hash === undefined) return code
   return { hash: hashOf(JSON.stringify([judge(), code.hash, question])) }
 }
+
+const PRELOADS = /(?:^|\s)(?:-r|--(?:import|require|(?:experimental-)?loader))(?![\w-])/
+/** The variables that change dates, numbers and texts in each module. */
+const LANGUAGE = /^(?:TZ|LANG|LANGUAGE|LC_\w+)$/
 
 /** The last result of `codeOf`: the checks of a file need the same one. */
 let last = { urls: '', graph: -1, code: { unknown: '' } as Inputs }
@@ -115,6 +121,7 @@ function opens(text: string): string | undefined {
 /**
  * The values of the process that these texts may read:
  *
+ *   TZ, LANG, LC_…          always: dates and numbers depend on them
  *   env.NAME, env['NAME']   that variable
  *   env[name]               each variable whose name or prefix (`HEDDLE_`) occurs in a text
  *   env in any other way    all variables
@@ -142,6 +149,7 @@ function processValues(texts: readonly string[]): unknown[] {
   const { env, argv, argv0 } = process
   const isRead = (name: string): boolean =>
     isWhole ||
+    LANGUAGE.test(name) ||
     names.has(name) ||
     (isComputed && texts.some(text => text.includes(name.replace(/^([^_]+_).*$/, '$1'))))
   const variables = Object.entries(env).filter(([name]) => isRead(name))

@@ -143,6 +143,22 @@ test('says how many results are remembered, and why a result is not', async () =
   expect(out).toContain('not remembered: checks/reads.check.ts: it imports node:fs')
 })
 
+test('remembers nothing of another time zone or language, or of code that Node loads before', async () => {
+  const file = join(folder, 'zone.check.ts')
+  writeFileSync(file, adds('zone'))
+  writeFileSync(join(folder, 'before.mjs'), '')
+  const env = { TZ: 'Asia/Tokyo', LANG: 'C', LC_ALL: '' }
+  const before = { ...env, NODE_OPTIONS: `--import=${join(folder, 'before.mjs')}` }
+  const isRemembered: boolean[] = []
+  for (const other of [env, env, { ...env, TZ: 'UTC' }, { ...env, LC_ALL: 'de_DE.UTF-8' }, before, before]) {
+    const { out } = await heddleCheck([file], other)
+    expect(out).toContain('✓ zone')
+    isRemembered.push(out.includes('(remembered)'))
+    if (other === before) expect(out).toContain('not remembered: zone.check.ts: Node loads other code before')
+  }
+  expect(isRemembered).toEqual([false, true, false, false, false, false])
+})
+
 test('keeps only results that were finished before Ctrl-C', async () => {
   const long = adds('long', '{ rerun: false, allowIncomplete: true }').replace(
     '[add, add, ',
