@@ -97,12 +97,28 @@ function formatColumns(steps: readonly RecordedStep[], threads: readonly string[
   const header = columns.map((t, c) => `${t}: ${threads[t]}`.padEnd(widths[c])).join(' │ ')
   const rule = columns.map((_, c) => '─'.repeat(widths[c])).join('─┼─')
   const lines = [`  ${' '.repeat(number)}   ${header} │ where`, `  ${'─'.repeat(number)}───${rule}─┼──────`]
+  let left = 0
   steps.forEach((step, i) => {
+    if (steps.length > STEPS_SHOWN && !isShown(steps, i)) {
+      left++
+      return
+    }
+    if (left > 0) lines.push(`  ${'…'.padStart(number)}   ${plural(left, 'step')} left out; --json has all`)
+    left = 0
     const row = columns.map((t, c) => (step.thread === t ? clip(cells[i]) : '').padEnd(widths[c])).join(' │ ')
     const where = step.line > 0 ? `${basename(step.file)}:${step.line}` : ''
     lines.push(`  ${String(i + 1).padStart(number)} ${step.marked ? '▶' : ' '} ${row} │ ${where}`)
   })
   return lines
+}
+
+/** Longer executions are shown in part. */
+const STEPS_SHOWN = 300
+
+/** Whether a step is among the first or last ones, or near a marked one. */
+function isShown(steps: readonly RecordedStep[], i: number): boolean {
+  if (i < 80 || i >= steps.length - 120) return true
+  return steps.slice(i - 10, i + 11).some(({ marked }) => marked)
 }
 
 function cellOf(step: RecordedStep): string {

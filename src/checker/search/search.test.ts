@@ -44,10 +44,14 @@ function outcomes(
 }
 
 function failureOf(setup: () => Program, options: CheckOptions = {}): CheckResult {
+  return errorOf(setup, options).result
+}
+
+function errorOf(setup: () => Program, options: CheckOptions): CheckFailure {
   try {
     check('fails', options, setup)
   } catch (error) {
-    if (error instanceof CheckFailure) return error.result
+    if (error instanceof CheckFailure) return error
     throw error
   }
   throw new Error('the check passes')
@@ -126,6 +130,16 @@ describe('loops', () => {
     const { failure } = failureOf(() => programs.endlessSteps(), { steps: 100, shrink: 0 })
     expect(failure?.kind).toBe('livelock')
     expect(failure?.detail.join()).toContain('raise `steps`')
+  })
+
+  test('an execution that never ends costs a few executions, and a part of its steps is shown', () => {
+    for (const program of [programs.endlessSteps, programs.recursiveWait]) {
+      const { result, steps, message } = errorOf(() => program(), { steps: 400 })
+      expect(result.failure?.kind).toBe('livelock')
+      expect(steps.length).toBeGreaterThan(400)
+      expect(message).toMatch(/^ +… {3}\d+ steps left out/m)
+      expect(message.split('\n').length).toBeLessThan(300)
+    }
   })
 })
 

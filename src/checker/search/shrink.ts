@@ -19,7 +19,9 @@ export function shrink(
   executionsMax: number,
   alive: () => void = () => undefined,
 ): Failure {
-  if (executionsMax === 0) return failure
+  // A livelock of more steps than an execution may have was found by running on: no shorter schedule shows it.
+  const { steps = STEPS_MAX } = search.options
+  if (executionsMax === 0 || failure.schedule.threads.length > steps) return failure
   return search.withGuards(() => {
     const shrinking = new Shrinking(search, failure, executionsMax, alive)
     const half = executionsMax / 2
@@ -38,11 +40,13 @@ class Shrinking {
   /** The number of executions that may still be tried. */
   left: number
   private readonly search: Search
+  private readonly steps: number
   private readonly alive: () => void
   private machine: Machine
 
   constructor(search: Search, failure: Failure, executionsMax: number, alive: () => void) {
     this.search = search
+    this.steps = search.options.steps ?? STEPS_MAX
     this.alive = alive
     this.best = failure
     this.left = executionsMax
@@ -55,7 +59,7 @@ class Shrinking {
     let explorer: PreemptionBounded | undefined
     let fails = false
     while ((explorer === undefined || explorer.hasMore) && this.left > floor) {
-      explorer ??= new PreemptionBounded(this.machine, search.setup, STEPS_MAX, bound)
+      explorer ??= new PreemptionBounded(this.machine, search.setup, this.steps, bound)
       const found = this.tryOut(explorer)
       if (found === 'again') {
         explorer = undefined
@@ -98,7 +102,7 @@ class Shrinking {
   /** Whether this schedule has the failure and is better than the best one. */
   private follow(schedule: readonly number[]): boolean {
     while (this.left > 0) {
-      const found = this.tryOut(new Follow(this.machine, this.search.setup, STEPS_MAX, schedule))
+      const found = this.tryOut(new Follow(this.machine, this.search.setup, this.steps, schedule))
       if (found === 'again') continue
       if (found?.kind !== this.best.kind || !better(found, this.best)) return false
       this.best = found

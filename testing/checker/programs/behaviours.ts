@@ -210,6 +210,13 @@ export function endlessSteps(): Program {
   }
 }
 
+/** A thread waits by recursion: each further step costs more. */
+export function recursiveWait(): Program {
+  const memory = words(1)
+  const wait = (): number => (Atomics.load(memory, 0) === 0 ? wait() : 1)
+  return { threads: [() => wait(), () => Atomics.load(memory, 0)] }
+}
+
 /** Code that is not instrumented reads or writes shared memory. */
 export function uninstrumented(how: 'atomics' | 'reads' | 'writes'): Program {
   const memory = words(2)
