@@ -1,3 +1,4 @@
+import { messageWithPlace } from './place.ts'
 import { CheckError } from '../errors.ts'
 import { requireAssertion } from '../machine/program.ts'
 import { messageOf } from '../report/failure.ts'
@@ -145,7 +146,7 @@ export class Execution {
       this.program = host.context.run(SETUP, () => setup(outside))
     } catch (error) {
       if (error instanceof CheckError) throw error
-      const text = `the set-up of the check threw: ${messageOf(error)}. It runs before every execution and must succeed each time; move code that may fail into a task or the final assertion`
+      const text = `the set-up of the check threw: ${messageWithPlace(error)}. It runs before every execution and must succeed each time; move code that may fail into a task or the final assertion`
       throw new CheckError('ERR_CHECK_SETUP', text, { cause: error })
     }
     const tasks = tasksOf(this.program)

@@ -1,3 +1,5 @@
+import { messageOf } from '../report/failure.ts'
+
 /**
  * The first place of a stack that belongs to the program, not to the checker or Node. `check`: the file of
  * the check. It is skipped if the stack has another file, because the place in the program tells more.
@@ -35,6 +37,13 @@ export function here(check?: string): Place | undefined {
   } finally {
     Error.stackTraceLimit = limit
   }
+}
+
+/** The message of an error, and the place of the program that threw it. */
+export function messageWithPlace(error: unknown): string {
+  const message = messageOf(error)
+  const place = error instanceof Error && typeof error.stack === 'string' ? placeOf(error.stack) : undefined
+  return place === undefined ? message : `${message} (${written(place)})`
 }
 
 /** "at store.ts:12:5", for a sentence. */

@@ -1,5 +1,5 @@
 import { CheckError } from '../errors.ts'
-import { messageOf } from '../report/failure.ts'
+import { messageWithPlace } from '../async/place.ts'
 import type { Guards } from './guards.ts'
 import type { Program, Setup } from './program.ts'
 
@@ -19,7 +19,7 @@ export function runSetup(guards: Guards, setup: Setup): Program {
     if (error instanceof CheckError) throw error
     throw new CheckError(
       'ERR_CHECK_SETUP',
-      `the set-up of the check threw: ${messageOf(error)}. It runs before every execution and must succeed each time; move code that may fail into a thread body or the final assertion`,
+      `the set-up of the check threw: ${messageWithPlace(error)}. It runs before every execution and must succeed each time; move code that may fail into a thread body or the final assertion`,
       { cause: error },
     )
   } finally {

@@ -64,13 +64,23 @@ describe('a report', () => {
     const error = new Error('lost')
     error.stack = `Error: lost
     at final (/work/bad.check.ts:5:73)
+    at Q.[heddle.method.0] (/work/bad.check.ts:4:100)
+    at [heddle.method.0].next (<anonymous>)
     at searchHere (file:///p/node_modules/heddle/dist/checker/run/runner.js:139:37)
+    at judge (file:///p/node_modules/heddle/dist/checker/chunk.js:1478:29)
+    at CheckRunner.search (file:///p/node_modules/heddle/dist/checker/packages.js:341:34)
+    at runtime (file:///p/node_modules/heddle/dist/compiler/runtime/chunk.js:34:3)
+    at mine (/work/dist/checker/queue.js:1:2)
     at file:///p/node_modules/heddle/dist/checker/search/worker.js:1:1
     at async Command.<anonymous> (file:///p/node_modules/heddle/dist/cli/check.js:22:22)
     at async Command.parseAsync (/p/node_modules/commander/lib/command.js:1122:5)`
     const { result, steps } = failureOf('publishBeforeWrite')
     const text = formatFailure({ ...result, failure: { ...result.failure!, error } }, steps, '')
-    expect(text.match(/^ +at .*$/gm)).toEqual(['        at final (/work/bad.check.ts:5:73)'])
+    expect(text.match(/(?<=^ +)at .*$/gm)).toEqual([
+      'at final (/work/bad.check.ts:5:73)',
+      'at Q.<method> (/work/bad.check.ts:4:100)',
+      'at mine (/work/dist/checker/queue.js:1:2)',
+    ])
   })
 
   test('shows the shortest schedule', () => {

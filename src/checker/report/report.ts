@@ -129,6 +129,9 @@ function clip(text: string): string {
   return text.length > CELL_MAX ? `${text.slice(0, CELL_MAX - 1)}…` : text
 }
 
+/** A frame of the built package, where a layer is one or two files. */
+const PACKED = /\/dist\/(?:(?:checker|compiler|coroutine|cli)\/(?:[\w/]+\/)?)(?:chunk|packages|node)\.js/
+
 /** The whole message, which may be a report of many lines, and the frames that are not the checker's own. */
 function stackOf(error: Error): string[] {
   const lines = (error.stack ?? '').split('\n')
@@ -138,10 +141,12 @@ function stackOf(error: Error): string[] {
     .slice(message.length)
     .filter(
       line =>
-        !/\/checker\/((?:async|weak|machine|search|spec|report|run)\/\w+|check)\.|\/cli\/check\.[jt]s|\/commander\/|node:internal|node:vm|evalmachine|\w+\.next \(<anonymous>/.test(
+        !/\/checker\/((?:async|weak|machine|search|spec|report|run)\/\w+|check)\.|\/cli\/check\.[jt]s|\/commander\/|node:internal|node:vm|evalmachine|\.next \(<anonymous>/.test(
           line,
-        ),
+        ) && !PACKED.test(line),
     )
+    // The checker's form of a method has a name of its own.
+    .map(line => line.replace(/\[heddle\.method\.\d+\]/, '<method>'))
   return [...message, ...frames.slice(0, FRAMES_MAX)]
 }
 

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type AnyDeclaredCheck, collectChecks } from '../check.ts'
 import { CheckError } from '../errors.ts'
-import { messageOf } from '../report/failure.ts'
+import { messageWithPlace } from '../async/place.ts'
 import { checkedUrl, instrumentChecks } from './loader.ts'
 import { evaluatedFile, isLoaded } from './modulegraph.ts'
 import type { CheckOptions } from './options.ts'
@@ -91,7 +91,7 @@ async function declaredIn(file: string, modules: readonly string[]): Promise<Loa
     await import(url)
   } catch (error) {
     if (error instanceof CheckError) throw error
-    const detail = error instanceof SyntaxError ? error.message : messageOf(error)
+    const detail = error instanceof SyntaxError ? error.message : messageWithPlace(error)
     throw new CheckError('ERR_CHECK_LOAD', `${file} could not be loaded: ${detail}`, { cause: error })
   } finally {
     collectChecks(undefined)
