@@ -239,6 +239,24 @@ describe.each([{ machine: 'threads' }, { machine: 'simulated', seed: 7 }] as con
   })
 })
 
+test('a state for which the arena has no room refuses each request, and the task goes on', async () => {
+  const large = new URL('../../../testing/kernel/fixtures/largestate.ts', import.meta.url)
+  const { kernel, work } = await booted({ cpus: 1, heap: 2 << 20 }, large)
+  const shared = words()
+  await kernel.spawn(work.tellBy, [shared])
+  const task = kernel.spawn(work.holds, [5 << 20])
+  await until(() => Atomics.load(shared, 0) > 0)
+  for (const call of ['suspendToBytes', 'copyToBytes', 'checkpoint'] as const) {
+    await expect(task[call]()).rejects.toThrow(
+      new RegExp(`${call}: task holds goes on where it is: .*payload heap is full`),
+    )
+  }
+  const seen = Atomics.load(shared, 0)
+  await until(() => Atomics.load(shared, 0) > seen)
+  Atomics.store(shared, 63, 1)
+  expect(await task).toBe(7)
+})
+
 test('bytes that are no whole image are refused', async () => {
   const { kernel, work } = await booted({ cpus: 1 })
   const task = kernel.spawn(work.spin, [ROUNDS])

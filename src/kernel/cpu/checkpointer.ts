@@ -77,15 +77,14 @@ export class Checkpointer {
       answer(view, run.job, asks)
       return GOES_ON
     }
-    let bytes: Uint8Array
-    let word = 0
+    let word: number
     try {
-      bytes = suspendedBytes(on, run)
-      if (kindOf(asks) === ASK_BYTES) word = view.codec.encode(bytes, 'image')
+      // With room in the arena for them: from here on nothing refuses.
+      word = view.codec.encode(suspendedBytes(on, run), 'image')
     } catch (error) {
       return this.refuse(run, asks, error)
     }
-    if (word === 0) return on.finish({ threw: false, value: bytes, isSuspended: true })
+    if (kindOf(asks) !== ASK_BYTES) return on.finish({ threw: false, value: undefined, suspendedAs: word })
     const reply = view.openImages(run.job) + JobImages.reply
     view.codec.drop(reply)
     view.codec.put(reply, word)

@@ -27,8 +27,8 @@ export interface Ending {
   readonly value: unknown
   /** It was killed before its first line. */
   readonly isKill?: boolean
-  /** Its state leaves the kernel; `value` is the image. */
-  readonly isSuspended?: boolean
+  /** Its state leaves the kernel: the payload of the image. A state without room is refused before. */
+  readonly suspendedAs?: number
 }
 
 /** `exit(value)` throws this through a task, which ends as if it had returned the value. */
@@ -70,7 +70,6 @@ export function finishJob(
   let outcome = OUTCOME_KILLED
   if (!(ending.isKill || (ending.threw && rare?.isKilled && ending.value === rare.killedWith))) {
     outcome = storeResult(view, job, ending, mail)
-    if (ending.isSuspended && outcome === OUTCOME_RETURNED) outcome = OUTCOME_SUSPENDED
   }
   if (rare !== null && rare.children !== null) for (const child of rare.children) child.disown()
   const se = i32[task + TaskRecord.entity]
@@ -93,11 +92,15 @@ function hasMore({ i32, s }: KernelView): boolean {
 function storeResult(view: KernelView, job: number, ending: Ending, mail: CpuMail): number {
   const { codec, i32 } = view
   let { threw, value } = ending
+  if (ending.suspendedAs !== undefined) {
+    codec.put(job + Job.result, ending.suspendedAs)
+    return OUTCOME_SUSPENDED
+  }
   if (threw && TaskExit.is(value)) {
     threw = false
     value = value.value
   }
-  if (!threw && !ending.isSuspended && (i32[job + Job.control] & JOB_DETACHED) !== 0) return OUTCOME_RETURNED
+  if (!threw && (i32[job + Job.control] & JOB_DETACHED) !== 0) return OUTCOME_RETURNED
   if (!threw && value === undefined) return OUTCOME_RETURNED
   // The payload of `undefined` is 0, as that of an error for which there was no room.
   if (threw && value === undefined) value = new Error('the task threw undefined; throw an Error')
