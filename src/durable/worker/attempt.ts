@@ -66,6 +66,15 @@ const IN_MEMORY_MS = 1000
 const REFUSED_AGAIN_MS = 10_000
 /** A run that no worker can go on with is tried again so often. */
 const BLOCKED_SECONDS = 5
+/** The kernel takes no task now; another worker may have room. */
+const noRoom: ReadonlySet<unknown> = new Set(['ERR_HEDDLE_SPAWN_QUEUE_FULL', 'ERR_HEDDLE_ARENA_FULL'])
+/** How tasks end that their kernel ends. */
+const endsOfKernel: ReadonlySet<unknown> = new Set([
+  'ERR_HEDDLE_TASK_KILLED',
+  'ERR_HEDDLE_CPU_LOST',
+  'ERR_HEDDLE_KERNEL_CLOSED',
+  'ERR_HEDDLE_KERNEL_FAULT',
+])
 /** A CPU that dies under a run more often than this is the run's fault. */
 const CPU_LOSSES_MAX = 3
 /** A run hands itself over before the engine takes its job away. */
@@ -223,7 +232,11 @@ export class Attempt {
 
   private traced(start: () => Task<unknown>): Task<unknown> {
     const { trace } = this.run
-    return trace === null ? start() : withTraceContext(trace as unknown as TraceContext, start)
+    try {
+      return trace === null ? start() : withTraceContext(trace as unknown as TraceContext, start)
+    } catch (error) {
+      throw noRoom.has((error as { code?: unknown }).code) ? new NoRoomError(error as Error) : error
+    }
   }
 
   private args(): unknown[] {
@@ -264,8 +277,16 @@ export class Attempt {
     const code = (error as { code?: unknown } | null)?.code
     if (code === 'ERR_HEDDLE_TASK_SUSPENDED') return await this.suspended
     if (this.cancelReason !== null) return await this.end('cancelled', null, errorText(error))
-    if (code === 'ERR_HEDDLE_KERNEL_CLOSED') {
+    if (endsOfKernel.has(code) && this.isKernelOver()) {
       return void (await this.leave({ state: 'queued', kind: 'released', delay: 0 }))
+    }
+    if (error instanceof NoRoomError) {
+      return void (await this.leave({
+        state: 'queued',
+        kind: 'blocked',
+        delay: BLOCKED_SECONDS,
+        blocked: `this worker has no room for it now: ${error.message}`,
+      }))
     }
     if (code === 'ERR_HEDDLE_CODE_CHANGED' || code === 'ERR_HEDDLE_MODULE_MISSING')
       return await this.codeChanged(error as Error)
@@ -282,6 +303,11 @@ export class Attempt {
       failed: errorText(error),
       dropsImage: options.retryFrom === 'start' && !isLost,
     })
+  }
+
+  /** The program closes the kernel, or it has broken. Its runs go on elsewhere. */
+  private isKernelOver(): boolean {
+    return this.host.kernel.internals.endedBy() !== null
   }
 
   /** The image is that of other code. */
@@ -523,6 +549,13 @@ export class Attempt {
 
   private patiently<T>(work: () => Promise<T>): Promise<T> {
     return this.host.store.patiently(work, () => this.isFenced || this.host.isClosing)
+  }
+}
+
+/** The kernel has refused the task of a run. That is no failure of the run. */
+class NoRoomError extends Error {
+  constructor(cause: Error) {
+    super(cause.message, { cause })
   }
 }
 

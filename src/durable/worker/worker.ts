@@ -55,6 +55,8 @@ export class DurableWorker implements AttemptHost {
   private leasesChanged = false
   private isDraining = false
   private isStarted = false
+  /** It has said that its kernel has ended. */
+  private isOver = false
   isClosing = false
   private claiming: Promise<void> = Promise.resolve()
   private isAsked = false
@@ -121,7 +123,7 @@ export class DurableWorker implements AttemptHost {
 
   /** Claims as many runs as it has room for. */
   private look(): void {
-    if (this.isAsked || this.isDraining || !this.isStarted) return
+    if (this.isAsked || this.isDraining || !this.isStarted || this.isKernelOver()) return
     this.isAsked = true
     this.claiming = this.claiming
       .then(() => this.claim())
@@ -135,7 +137,7 @@ export class DurableWorker implements AttemptHost {
     for (const queue of this.options.queues) {
       for (;;) {
         const room = this.options.concurrency - this.attempts.size
-        if (room <= 0 || this.isDraining) return
+        if (room <= 0 || this.isDraining || this.isKernelOver()) return
         const { runs, schedules } = await this.store.claims.claim(queue, room, this.options.name)
         for (const run of runs) this.execute(run)
         if (runs.length > 0) this.changeLeases()
@@ -143,6 +145,15 @@ export class DurableWorker implements AttemptHost {
         if (runs.length + schedules.length < room) break
       }
     }
+  }
+
+  /** The kernel runs no more tasks. Runs that this worker would claim are left to others. */
+  private isKernelOver(): boolean {
+    const ended = this.kernel.internals.endedBy()
+    if (ended === null) return false
+    if (!this.isOver) this.options.warn(null, `this worker claims no more runs: ${ended.message}`)
+    this.isOver = true
+    return true
   }
 
   private execute(run: ClaimedRun): void {

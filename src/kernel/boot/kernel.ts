@@ -267,9 +267,12 @@ export class Kernel {
     readonly cpuSet: CpuSet
     /** The functions of each module that was imported, by its URL. */
     readonly imported: ReadonlyMap<string, Promise<Readonly<Record<string, Spawnable>>>>
+    /** Why it runs no more tasks: it is closed, or a fault has ended it. Null: it runs. */
+    readonly endedBy: () => Error | null
   } {
     const { view, machine } = this.booted
-    return { view, machine, cpuSet: this.cpuSet, imported: this.imports.imported }
+    const endedBy = (): Error | null => this.endedBy('spawn')
+    return { view, machine, cpuSet: this.cpuSet, imported: this.imports.imported, endedBy }
   }
 
   /** Tasks that have not ended. */
@@ -583,8 +586,13 @@ export class Kernel {
   }
 
   private throwIfClosed(what: string): void {
-    if (this.closing !== null) throw new KernelClosedError(what)
+    const ended = this.endedBy(what)
+    if (ended !== null) throw ended
+  }
+
+  private endedBy(what: string): Error | null {
+    if (this.closing !== null) return new KernelClosedError(what)
     if (this.booted.view.thread.sections !== 0) this.deaths.isFaulty()
-    if (this.deaths.broken !== null) throw this.deaths.broken
+    return this.deaths.broken
   }
 }
