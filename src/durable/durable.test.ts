@@ -9,7 +9,17 @@ import { openPostgres } from './database/node-postgres.ts'
 import { migrate } from './database/schema.ts'
 import { withTraceContext } from '../kernel/cpu/context.ts'
 import { imageToBytes } from '../payload/imagebytes.ts'
-import { Durable, type DurableOptions, type RunState, runsText, runTelemetry } from './index.ts'
+import {
+  Durable,
+  type DurableOptions,
+  once,
+  progress,
+  receive,
+  type RunState,
+  runsText,
+  runTelemetry,
+  sleep,
+} from './index.ts'
 
 const url = new URL('../../testing/durable/runs.ts', import.meta.url)
 type Runs = Awaited<ReturnType<typeof importRuns>>
@@ -61,8 +71,13 @@ function failureOf(run: StartedRun<any> | Run<any>): Promise<any> {
 async function wakeNow(durable: Durable, id: string): Promise<void> {
   const { database } = durable.store
   await database.query('update heddle.journal set deadline = now() where run = $1', [id])
+  await wakeJob(durable, id)
+}
+
+/** A run that is tried again later is tried now. */
+async function wakeJob(durable: Durable, id: string): Promise<void> {
   const job = '(select job from heddle.run where id = $1)'
-  await database.query(`update heddle_boss.job set start_after = now() where id = ${job}`, [id])
+  await durable.store.database.query(`update heddle_boss.job set start_after = now() where id = ${job}`, [id])
 }
 
 const HOUR = 3_600_000
@@ -541,6 +556,8 @@ describe.each(['embedded', 'postgres'] as const)('on a database that is %s', kin
     await expect(start({ backoff: { factor: Infinity } })).rejects.toThrow('backoff.factor: Infinity')
     await expect(durable.send('x', '', 1)).rejects.toThrow("send('x', name): '' is not a name")
     const forever = await durable.start(work.slept, [Infinity, 1])
+    const misspelt = await durable.start(work.receivedWith, [{ timeuot: 5 }])
+    expect((await failureOf(misspelt)).message).toContain('did you mean timeout?')
     expect((await failureOf(forever)).message).toBe(
       'ms: Infinity ms is more than 100 years; give a shorter time',
     )
@@ -555,6 +572,54 @@ describe.each(['embedded', 'postgres'] as const)('on a database that is %s', kin
     await expect(durable.list({ stat: 'failed' } as never)).rejects.toThrow("no option 'stat'")
     await expect(durable.list({ limit: -1 })).rejects.toThrow('list: limit: -1 is not a number in range')
     await expect(durable.list({ queue: 5 as never })).rejects.toThrow('list: queue: 5 is not a name')
+  })
+
+  test('two names are never one in the database, and each name that is taken fits its index', async () => {
+    const start = (options: object) => durable.start(work.sum, [1], options as never)
+    const half = 'a\ud800b'
+    const refused = String.raw`'a\ud800b' is not a name`
+    await expect(start({ id: half })).rejects.toThrow(refused)
+    await expect(start({ concurrency: { key: half } })).rejects.toThrow(refused)
+    await expect(durable.send('x', half, 1)).rejects.toThrow(refused)
+    for (const fn of [work.charged, work.approval])
+      expect((await failureOf(await durable.start(fn, [half]))).message).toContain(refused)
+    // Ideographs that do not repeat: three bytes each, which no index compresses.
+    const long = (bytes: number): string =>
+      String.fromCharCode(...Array.from({ length: bytes / 3 }, (_, at) => 0x4e00 + ((at * 7919) % 20_000)))
+    await expect(start({ id: long(1002) })).rejects.toThrow('has 1002 bytes in UTF-8')
+    const id = kind[0]! + long(999)
+    const run = await durable.start(work.chargedAndReceived, [long(1500), long(999)], { id })
+    await run.send(long(999), 'sent')
+    expect(await run.result()).toEqual([1, 'sent'])
+    const keyed = await start({ concurrency: { key: long(999) } })
+    expect(await keyed.result()).toBe(sum(1))
+    const tooLong = await durable.start(work.chargedAndReceived, [long(1503), 'x'])
+    expect((await failureOf(tooLong)).message).toContain('has 1503 bytes in UTF-8')
+  })
+
+  test('an error of a listener is an uncaught error of the program, and the runs go on', async () => {
+    const uncaught: unknown[] = []
+    const others = process.listeners('uncaughtException')
+    process.removeAllListeners('uncaughtException')
+    process.on('uncaughtException', error => uncaught.push((error as Error).message))
+    const stops = (['onAttempt', 'onWarning'] as const).map(event =>
+      durable[event](() => {
+        throw new Error(event)
+      }),
+    )
+    try {
+      const id = `${kind}-listened`
+      expect(await (await durable.start(work.sum, [1], { id })).result()).toBe(sum(1))
+      await durable.start(work.sum, [2], { id })
+      await until(() => uncaught.length === 2)
+      expect(uncaught.toSorted()).toEqual(['onAttempt', 'onWarning'])
+    } finally {
+      for (const stop of stops) stop()
+      process.removeAllListeners('uncaughtException')
+      for (const listener of others) process.on('uncaughtException', listener)
+    }
+    expect(() => durable.onAttempt(5 as never)).toThrow('onAttempt(listener): 5 is not a function')
+    expect(() => durable.onWarning(null as never)).toThrow('onWarning(listener): null is not a function')
   })
 
   test('a run that is not there is the same error for every call', async () => {
@@ -617,6 +682,19 @@ describe.each(['embedded', 'postgres'] as const)('on a database that is %s', kin
     expect(await durable.schedules()).toEqual([])
   })
 
+  test('a schedule takes no id and no delay, and options that are an object', async () => {
+    const schedule = (options: unknown) =>
+      durable.schedule('wrong', '@daily', work.sum, [1], options as never)
+    await expect(schedule({ id: 'x' })).rejects.toThrow("there is no option 'id'")
+    await expect(schedule({ delay: 5 })).rejects.toThrow("there is no option 'delay'")
+    await expect(schedule(null)).rejects.toThrow('null is not an object with options')
+    await expect(durable.schedule('a b', '@daily', work.sum, [1])).rejects.toThrow(
+      "schedule(key): 'a b' is not a key",
+    )
+    await expect(durable.unschedule(5 as never)).rejects.toThrow('unschedule(key): 5 is not a key')
+    expect(await durable.schedules()).toEqual([])
+  })
+
   test('a time zone that is none is refused', async () => {
     await expect(
       durable.schedule('zone', '@daily', work.sum, [1], { timeZone: 'Mars/Olympus' }),
@@ -648,9 +726,12 @@ describe.each(['embedded', 'postgres'] as const)('on a database that is %s', kin
   })
 
   test('a durable call outside of a run is an error that says so', async () => {
-    await expect(kernel.spawn(work.charged, ['x'])).rejects.toThrow(
-      /no durable run; start its function by durable.start/,
-    )
+    const error = { code: 'ERR_HEDDLE_NOT_DURABLE', message: expect.stringContaining('durable.start(fn)') }
+    await expect(kernel.spawn(work.charged, ['x'])).rejects.toMatchObject(error)
+    await expect(kernel.spawn(work.slept, [1, 1])).rejects.toMatchObject(error)
+    for (const call of [() => sleep(1), () => receive('x'), () => once('x', () => 1)])
+      expect(call).toThrow(expect.objectContaining(error))
+    expect(() => progress(0.5)).not.toThrow()
   })
 
   test('at most so many runs of a key run at the same time', async () => {
@@ -855,6 +936,81 @@ describe('several workers on PostgreSQL', () => {
   }, 60_000)
 })
 
+describe('a kernel that cannot be used', () => {
+  test.each<[string, unknown, string]>([
+    ['a number', 5, 'kernel: 5 is not a kernel; give the result of await Kernel.boot()'],
+    ['an object', {}, 'kernel: {} is not a kernel'],
+    ['null', null, 'kernel: null is not a kernel'],
+    ['a promise of one', Promise.resolve(), 'kernel: [object Promise] is not a kernel'],
+  ])('%s is refused', async (_, wrong, message) => {
+    await expect(Durable.open({ kernel: wrong as never, folder: 'memory://' })).rejects.toThrow(message)
+  })
+
+  async function withOwnKernel(
+    body: (own: Kernel, runs: Runs, durable: Durable, warnings: string[]) => Promise<void>,
+    options: object = {},
+  ): Promise<void> {
+    const own = await Kernel.boot({ cpus: 1, control: false, ...options })
+    const durable = await Durable.open({ kernel: own, folder: 'memory://', poll: 20, patience: 100 })
+    const warnings: string[] = []
+    durable.onWarning(({ message }) => warnings.push(message))
+    try {
+      await body(own, await importRuns(own), durable, warnings)
+    } finally {
+      await durable.close()
+      await own.close({ abort: true })
+    }
+  }
+
+  test('a closed kernel is refused, and one that is closed later claims nothing', async () => {
+    await withOwnKernel(async (own, runs, durable, warnings) => {
+      await own.close()
+      await expect(Durable.open({ kernel: own, folder: 'memory://' })).rejects.toThrow(
+        /^kernel: it runs nothing any more .*the kernel is closed/,
+      )
+      const run = await durable.start(runs.sum, [1])
+      await until(() => warnings.length > 0)
+      expect(warnings).toEqual([expect.stringContaining('this worker claims no more runs: ')])
+      expect(await run.status()).toMatchObject({ state: 'queued', epoch: 0 })
+      expect(await kindsBefore(durable, run.id)).toEqual(['queued'])
+    })
+  })
+
+  test('a kernel that is ended lets its runs go on elsewhere: none has failed', async () => {
+    await withOwnKernel(async (own, runs, durable) => {
+      const run = await durable.start(runs.busy, [600_000], { checkpoint: 20 })
+      await until(async () => (await run.status()).checkpoint !== null)
+      await own.close({ abort: true })
+      await inState(run, 'queued')
+      expect(await run.status()).toMatchObject({ failures: 0, checkpoint: { rawBytes: expect.any(Number) } })
+      expect((await kindsBefore(durable, run.id)).at(-1)).toBe('released')
+    })
+  })
+
+  test('a kernel without room leaves a run to the next one with room: none has failed', async () => {
+    await withOwnKernel(
+      async (own, runs, durable) => {
+        const other = own.spawn(runs.busy, [600_000])
+        const large = await durable.start(runs.echoed, [new Uint8Array(5 << 20)])
+        const small = await durable.start(runs.sum, [2])
+        for (const run of [small, large]) await until(async () => (await run.status()).blocked !== null)
+        const [ofSmall, ofLarge] = [await small.status(), await large.status()]
+        expect(ofSmall).toMatchObject({ state: 'queued', failures: 0 })
+        expect(ofSmall.blocked).toMatch(/^this worker has no room for it now: .*option `queue`/)
+        expect(ofLarge.blocked).toMatch(/^this worker has no room for it now: .*option `/)
+        other.kill('enough')
+        await other.join().catch(() => undefined)
+        await wakeJob(durable, small.id)
+        expect(await small.result()).toBe(sum(2))
+        await wakeJob(durable, large.id)
+        await until(async () => (await large.status()).blocked?.includes('option `heap`') === true)
+        await large.cancel()
+      },
+      { queue: 1, heap: 2 << 20 },
+    )
+  })
+})
+
 describe('a database that cannot be used', () => {
   const opening = (change: (url: URL) => void): Promise<unknown> => {
     const url = new URL(postgres.url)
@@ -879,6 +1035,17 @@ describe('a database that cannot be used', () => {
     expect(error.message).toMatch(message)
     expect(error.message).not.toMatch(/secret|:heddle@/)
   })
+
+  test.each(['postgres://[', 'mysql://user:secret@host/runs', 'postgres://user:a/b:se#cret@host/runs', ''])(
+    'the URL %j is refused, and its password is not shown',
+    async wrong => {
+      const error = await Durable.open({ database: wrong }).catch((failure: unknown) => failure as Error)
+      expect((error as Error).message).toMatch(
+        /^database: .* is not the URL of a PostgreSQL server; give one/,
+      )
+      expect((error as Error).message).not.toMatch(/secret|se#cret/)
+    },
+  )
 
   test('a server that is too old is refused', async () => {
     const old = { query: () => Promise.resolve([{ version: 130_016 }]) }

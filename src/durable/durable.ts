@@ -4,8 +4,9 @@ import { resolve as absolute } from 'node:path'
 import type { Kernel } from '../kernel/boot/kernel.ts'
 import { traceContext } from '../kernel/cpu/context.ts'
 import { priorityOf } from '../kernel/boot/options.ts'
-import { warn } from '../kernel/boot/kernelevents.ts'
-import { show } from '../coroutine/core/knownoptions.ts'
+import { callListener, warn } from '../kernel/boot/kernelevents.ts'
+import { checkTime } from '../coroutine/core/blocking.ts'
+import { refuseUnknown, show } from '../coroutine/core/knownoptions.ts'
 import { FunctionReference, type Spawnable } from '../kernel/spawn/modules.ts'
 import { imageToBytes } from '../payload/imagebytes.ts'
 import { CHANNEL, type Database, isTransient, type Row } from './database/database.ts'
@@ -25,6 +26,8 @@ import {
   DEFAULT_QUEUE,
   type DurableOptions,
   type RunFilter,
+  type ScheduleOptions,
+  scheduleOptions,
   type StartOptions,
   storedOptions,
 } from './options.ts'
@@ -46,12 +49,6 @@ const START_BATCH_MAX = 200
 const OUTCOME_BATCH_MAX = 500
 /** The same warning about the database is given so often. */
 const WARN_AGAIN_MS = 60_000
-
-/** What `durable.schedule` needs besides the function. */
-export interface ScheduleOptions extends Omit<StartOptions, 'id' | 'delay'> {
-  /** The name of a time zone. Default: UTC. */
-  readonly timeZone?: string
-}
 
 /** A wait for news of the database. */
 export interface Heard {
@@ -278,12 +275,10 @@ export class Durable implements AsyncDisposable {
     args: A = [] as unknown as A,
     options: ScheduleOptions = {},
   ): Promise<void> {
-    if (typeof key !== 'string' || !/^[\w.-]{1,100}$/.test(key))
-      throw new TypeError(
-        `schedule(${String(key)}): give a key of up to 100 letters, digits, dots, dashes and underscores`,
-      )
-    checkCron(key, cron, options.timeZone)
+    checkScheduleKey('schedule', key)
+    refuseUnknown('schedule(key, cron, fn, args, options)', options, scheduleOptions)
     const { timeZone, ...rest } = options
+    checkCron(key, cron, timeZone)
     const run = this.newRun('schedule', fn, args, rest)
     const { queue } = run
     const stored: Scheduled = { ...run, id: '', args: Buffer.from(run.args).toString('base64'), key }
@@ -295,6 +290,7 @@ export class Durable implements AsyncDisposable {
   }
 
   async unschedule(key: string, queue: string = DEFAULT_QUEUE): Promise<void> {
+    checkScheduleKey('unschedule', key)
     checkQueue('queue', queue)
     const { engine } = this.store
     await this.patiently(async () => {
@@ -331,18 +327,20 @@ export class Durable implements AsyncDisposable {
 
   /** Calls `listener` for each warning; without one they go to `process.emitWarning`. */
   onWarning(listener: (warning: DurableWarning) => void): () => void {
+    checkFunction('onWarning(listener)', listener)
     this.listeners.add(listener)
     return () => this.listeners.delete(listener)
   }
 
   /** Calls `listener` when an attempt of a run ends here. Returns a function that removes it. */
   onAttempt(listener: (report: AttemptReport) => void): () => void {
+    checkFunction('onAttempt(listener)', listener)
     this.watchers.add(listener)
     return () => this.watchers.delete(listener)
   }
 
   private tellAttempt(report: AttemptReport): void {
-    for (const watcher of this.watchers) watcher(report)
+    for (const watcher of this.watchers) callListener(watcher, report)
   }
 
   /** @internal Calls `observer` for each run that this process has, claims, ends or lets go. */
@@ -363,7 +361,7 @@ export class Durable implements AsyncDisposable {
       )
       return
     }
-    for (const listener of this.listeners) listener({ run, message })
+    for (const listener of this.listeners) callListener(listener, { run, message })
   }
 
   private hear(news: News): void {
@@ -425,7 +423,10 @@ export class Durable implements AsyncDisposable {
    * last checkpoint.
    */
   close(options: { readonly grace?: number } = {}): Promise<void> {
-    this.closing ??= this.closeNow(options.grace ?? this.options.grace ?? 10_000)
+    refuseUnknown('close(options)', options, { grace: true })
+    const { grace = this.options.grace ?? 10_000 } = options
+    checkTime('grace', grace)
+    this.closing ??= this.closeNow(grace)
     return this.closing
   }
 
@@ -446,6 +447,18 @@ export interface DurableWarning {
   /** The run that it is about; null: the database or the queue. */
   readonly run: string | null
   readonly message: string
+}
+
+function checkFunction(call: string, listener: unknown): void {
+  if (typeof listener !== 'function')
+    throw new TypeError(`${call}: ${show(listener)} is not a function; give a function`)
+}
+
+function checkScheduleKey(call: string, key: unknown): asserts key is string {
+  if (typeof key !== 'string' || !/^[\w.-]{1,100}$/.test(key))
+    throw new TypeError(
+      `${call}(key): ${show(key)} is not a key; give up to 100 letters, digits, dots, dashes and underscores`,
+    )
 }
 
 type Scheduled = Omit<NewRun, 'args'> & { readonly args: string; readonly key: string }

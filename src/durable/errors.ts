@@ -89,6 +89,8 @@ export class NotDurableError extends Error {
   readonly code = 'ERR_HEDDLE_NOT_DURABLE'
 
   constructor(call: string) {
-    super(`${call}: the running task is no durable run; start its function by durable.start`)
+    super(
+      `${call}: it is called outside of a durable run; call it from a function that durable.start(fn) runs`,
+    )
   }
 }

@@ -1,7 +1,7 @@
 /** Runs that outlive their process: tasks whose states, results and waits are in a PostgreSQL database. */
-export { Durable, type DurableWarning, type ScheduleOptions } from './durable.ts'
+export { Durable, type DurableWarning } from './durable.ts'
 export { type RetryOptions, Run, type StartedRun } from './run.ts'
-export type { DurableOptions, RunFilter, StartOptions } from './options.ts'
+export type { DurableOptions, RunFilter, ScheduleOptions, StartOptions } from './options.ts'
 export type { RunError, RunEvent, RunEventKind, RunState, RunStatus } from './states.ts'
 export {
   DatabaseBusyError,

@@ -5,6 +5,7 @@ import { priorityOf, type TaskPriority } from '../kernel/boot/options.ts'
 import type { Spawnable } from '../kernel/spawn/modules.ts'
 import { checkName } from './names.ts'
 import { type RunState, runStates } from './states.ts'
+import { isPostgresUrl } from './database/refusals.ts'
 import type { StoredOptions } from './store/rows.ts'
 import { checkSpan, SPAN_MAX } from './task/times.ts'
 import { runModuleKey } from './worker/modules.ts'
@@ -71,6 +72,12 @@ export interface StartOptions {
   readonly onCodeChanged?: 'wait' | 'restart' | Spawnable
 }
 
+/** What `durable.schedule` needs besides the function. */
+export interface ScheduleOptions extends Omit<StartOptions, 'id' | 'delay'> {
+  /** The name of a time zone. Default: UTC. */
+  readonly timeZone?: string
+}
+
 export const durableOptions: Known<DurableOptions> = {
   kernel: true,
   database: true,
@@ -100,6 +107,10 @@ const startOptions: Known<StartOptions> = {
   onCodeChanged: true,
 }
 
+const { id: _id, delay: _delay, ...ofEachRun } = startOptions
+/** The runs of a schedule have ids and times of their own. */
+export const scheduleOptions: Known<ScheduleOptions> = { ...ofEachRun, timeZone: true }
+
 const backoffOptions: Known<NonNullable<StartOptions['backoff']>> = { initial: true, factor: true, max: true }
 const concurrencyOptions: Known<NonNullable<StartOptions['concurrency']>> = { key: true, limit: true }
 
@@ -120,6 +131,7 @@ const queueName = /^[\w.-]{1,100}$/
 const GROUP_LIMIT_MAX = 1000
 const LEASE_MIN = 10
 const LIST_MAX = 100_000
+const PATH_MAX = 4000
 
 export function checkQueue(name: string, queue: unknown): asserts queue is string {
   if (typeof queue !== 'string' || !queueName.test(queue) || queue.endsWith('.dead')) {
@@ -129,17 +141,35 @@ export function checkQueue(name: string, queue: unknown): asserts queue is strin
   }
 }
 
+function checkKernel(kernel: unknown): void {
+  const { internals } = (kernel ?? {}) as Partial<Kernel>
+  if (typeof internals?.endedBy !== 'function')
+    throw new TypeError(
+      `kernel: ${show(kernel)} is not a kernel; give the result of await Kernel.boot(), or leave it out`,
+    )
+  const ended = internals.endedBy()
+  if (ended !== null)
+    throw new TypeError(`kernel: it runs nothing any more (${ended.message}); give one that is open`, {
+      cause: ended,
+    })
+}
+
+/** The text may have a password that somebody sees in a log. */
+function withoutPassword(text: string): string {
+  return text.replace(/(:\/\/[^:]*):.*@/, '$1:…@')
+}
+
 export function checkDurableOptions(options: DurableOptions): void {
   refuseUnknown('Durable.open(options)', options, durableOptions)
-  const { database, folder, queues, concurrency, name, lease, imageLimit } = options
-  if (database !== undefined && (typeof database !== 'string' || !/^postgres(ql)?:\/\//.test(database))) {
+  const { kernel, database, folder, queues, concurrency, name, lease, imageLimit } = options
+  if (kernel !== undefined) checkKernel(kernel)
+  if (database !== undefined && !isPostgresUrl(database)) {
     throw new TypeError(
-      `database: ${show(database)} is not the URL of a PostgreSQL server; give one as in postgres://user:password@host/name, or leave it out for an embedded database`,
+      `database: ${typeof database === 'string' ? withoutPassword(show(database)) : show(database)} is not the URL of a PostgreSQL server; give one as in postgres://user:password@host/name (a character as # in a password is written as %23), or leave it out for an embedded database`,
     )
   }
-  for (const [key, text] of Object.entries({ folder, name })) {
-    if (text !== undefined) checkName(key, text, 4000)
-  }
+  if (folder !== undefined) checkName('folder', folder, PATH_MAX, Infinity)
+  if (name !== undefined) checkName('name', name)
   if (queues !== undefined) {
     if (!Array.isArray(queues) || queues.length === 0)
       throw new TypeError(`queues: ${show(queues)} is not a list of queues; give names, as in ['default']`)

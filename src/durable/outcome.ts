@@ -43,7 +43,7 @@ export function errorText(error: unknown): RunError {
 const TEXT_MAX = 20_000
 
 /** A value that was thrown may have no text: `Object.create(null)`. */
-function textOf(value: unknown): string {
+export function textOf(value: unknown): string {
   try {
     return String(value).slice(0, TEXT_MAX)
   } catch {

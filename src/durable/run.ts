@@ -3,7 +3,7 @@ import { refuseUnknown } from '../coroutine/core/knownoptions.ts'
 import type { Durable } from './durable.ts'
 import { RunCancelledError } from './errors.ts'
 import { checkRetryFrom } from './options.ts'
-import { decodeError, decodeValue } from './outcome.ts'
+import { decodeError, decodeValue, textOf } from './outcome.ts'
 import { hasEnded, type RunError, type RunEvent, type RunState, type RunStatus } from './states.ts'
 import { eventOf, statusOf } from './status.ts'
 
@@ -77,7 +77,7 @@ export class Run<T = unknown> implements PromiseLike<T> {
    * killed within a heartbeat, so that its `finally` blocks run; it may complete before.
    */
   async cancel(reason: unknown = 'cancelled'): Promise<RunState> {
-    const because = reason instanceof Error ? reason.message : String(reason)
+    const because = reason instanceof Error ? reason.message : textOf(reason)
     const durable = this.#durable
     return await durable.patiently(() => durable.store.calls.cancel(this.id, because))
   }

@@ -54,6 +54,16 @@ export function sleptAndSummed(ms: number, turns: number): number {
   return before + sum(turns)
 }
 
+export function chargedAndReceived(key: string, name: string): unknown {
+  'use task movable'
+  return [once(key, () => 1), receive(name)]
+}
+
+export function receivedWith(options: object): unknown {
+  'use task movable'
+  return receive('x', options)
+}
+
 export function late(name: string, timeout: number): string {
   'use task movable'
   try {

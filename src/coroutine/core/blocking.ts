@@ -29,13 +29,18 @@ export interface WaitOptions {
 
 export const waitOptions: Known<WaitOptions> = { signal: true, timeout: true }
 
-/** Gives a generator function the two faces of a blocking call. */
+/**
+ * Gives a generator function the two faces of a blocking call. `checkCaller`: throws the call's own error
+ * where it cannot run.
+ */
 export function blocking<A extends unknown[], T>(
   name: string,
   body: (...args: A) => Generator<number, T, unknown>,
+  checkCaller?: (label: string) => void,
 ): (...args: A) => Blocking<T> {
   const label = `${name}()`
   const blockingCall = (...args: A): Blocking<T> => {
+    checkCaller?.(label)
     currentRunner(label)
     checkFace(name)
     return toRun(name, body(...args)) as Blocking<T>

@@ -32,9 +32,13 @@ export function refusalOf(error: unknown): Refusal {
   return { why, fix: fixes[code ?? ''] ?? (/timeout/i.test(why) ? fixes.ETIMEDOUT! : null) }
 }
 
+export function isPostgresUrl(url: unknown): url is string {
+  return typeof url === 'string' && /^postgres(ql)?:\/\//.test(url) && URL.canParse(url)
+}
+
 /** The URL without its password and options, for messages. Null: it is no PostgreSQL URL. */
 export function shownUrl(url: string): string | null {
-  if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url)) return null
+  if (!isPostgresUrl(url)) return null
   const shown = new URL(url)
   shown.password = ''
   shown.search = ''

@@ -4,8 +4,11 @@ import { within } from '../../coroutine/core/within.ts'
 import { imageToBytes } from '../../payload/imagebytes.ts'
 import { checkName } from '../names.ts'
 import { decodeValue } from '../outcome.ts'
-import { askWorkerForm } from './asking.ts'
+import { askWorkerForm, checkTask } from './asking.ts'
 import type { Stored } from './questions.ts'
+
+/** With the id of its run in one index. */
+const KEY_BYTES_MAX = 1500
 
 /**
  * Runs `fn` for an effect outside of the run, and stores its result under `key`. Every later attempt of the
@@ -16,7 +19,7 @@ import type { Stored } from './questions.ts'
 export const once: <T>(key: string, fn: () => T) => Blocking<Awaited<T>> = blocking(
   'once',
   function* (key: string, fn: () => unknown) {
-    checkName('once(key, fn)', key, 1000)
+    checkName('once(key, fn)', key, 1000, KEY_BYTES_MAX)
     if (typeof fn !== 'function')
       throw new TypeError(`once('${key}', fn): fn is ${typeof fn}; give a function`)
     const call = `once('${key}')`
@@ -28,4 +31,5 @@ export const once: <T>(key: string, fn: () => T) => Blocking<Awaited<T>> = block
     const stored = yield* askWorkerForm<Stored>(call, { call: 'journal', key, value })
     return decodeValue(stored.value!, `the result of ${call}`)
   },
+  checkTask,
 ) as never

@@ -1,8 +1,9 @@
 import { sleep as pause } from '../../coroutine/core/blocking.ts'
+import { type Known, refuseUnknown } from '../../coroutine/core/knownoptions.ts'
 import { TaskLocal } from '../../kernel/cpu/current.ts'
 import { checkName } from '../names.ts'
 import { decodeValue } from '../outcome.ts'
-import { askWorker } from './asking.ts'
+import { askWorker, checkTask } from './asking.ts'
 import type { Message, Pause } from './questions.ts'
 import { checkSpan } from './times.ts'
 
@@ -25,7 +26,8 @@ import { checkSpan } from './times.ts'
  */
 const waits: TaskLocal<number> = new TaskLocal(() => 0, { name: 'heddle/durable waits' })
 
-function nextWait(): number {
+function nextWait(call: string): number {
+  checkTask(call)
   return ++waits.value
 }
 
@@ -36,7 +38,7 @@ function nextWait(): number {
 export function sleep(ms: number): void {
   'use task movable'
   checkSpan('ms', ms)
-  const wait = nextWait()
+  const wait = nextWait('sleep()')
   for (;;) {
     const left = askWorker<Pause>('sleep()', { call: 'sleep', wait, ms }).ms
     if (left <= 0) return
@@ -57,7 +59,7 @@ export interface ReceiveOptions {
 export function receive<T = unknown>(name: string, options?: ReceiveOptions): T {
   'use task movable'
   const timeout = receiveTimeout(name, options)
-  const wait = nextWait()
+  const wait = nextWait('receive()')
   for (;;) {
     const answer = askWorker<Message>('receive()', { call: 'receive', wait, name, timeout })
     const value = messageIn(answer, name, timeout)
@@ -66,8 +68,11 @@ export function receive<T = unknown>(name: string, options?: ReceiveOptions): T 
   }
 }
 
+const receiveOptions: Known<ReceiveOptions> = { timeout: true }
+
 function receiveTimeout(name: unknown, options: ReceiveOptions | undefined): number {
   checkName('receive(name)', name)
+  refuseUnknown('receive(name, options)', options ?? {}, receiveOptions)
   const { timeout = Infinity } = options ?? {}
   if (timeout !== Infinity) checkSpan('timeout', timeout)
   return timeout
