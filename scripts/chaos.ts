@@ -4,10 +4,11 @@ import { lockChaos } from '../test/slow/chaos/lockchaos.ts'
 import { moveChaos } from '../test/slow/chaos/movechaos.ts'
 
 /**
- * `npm run chaos -- [--of locks] [--seeds 100] [--from 1] [--tasks 3000] [--deaths 60] [--busy 1] [--limit
- * 120]`: runs the lock chaos for many seeds, each in its own process, with `busy` cores kept busy. When a run
- * fails or exceeds the limit (seconds), it prints every death and its reason. With `--of moves`: the move
- * chaos, which decides itself how many CPUs die; 10,000 tasks take some minutes.
+ * `npm run chaos -- [--of locks] [--seeds 100] [--from 1] [--tasks 3000] [--deaths 60] [--busy 1]
+ * [--limit 120]`: runs the lock chaos for many seeds, each in its own process, with `busy` cores kept busy.
+ * When a run fails or exceeds the limit (seconds), it prints every death and its reason. With `--of moves`:
+ * the move chaos, which decides itself how many CPUs die; 10,000 tasks take some minutes, and the limit is
+ * half an hour.
  */
 const { values } = parseArgs({
   options: {
@@ -17,12 +18,13 @@ const { values } = parseArgs({
     tasks: { type: 'string', default: '3000' },
     deaths: { type: 'string', default: '60' },
     busy: { type: 'string', default: '1' },
-    limit: { type: 'string', default: '120' },
+    limit: { type: 'string' },
     /** One run, in this process. */
     seed: { type: 'string' },
   },
 })
 const tasks = Number(values.tasks)
+const limit = Number(values.limit ?? (values.of === 'moves' ? 1800 : 120))
 if (values.of !== 'locks' && values.of !== 'moves') {
   console.error(`chaos: --of ${values.of} is no chaos; give locks or moves`)
   process.exit(2)
@@ -91,7 +93,7 @@ function runSeed(seed: number): Promise<boolean> {
     const timer = setTimeout(() => {
       late = true
       child.kill('SIGKILL')
-    }, Number(values.limit) * 1000)
+    }, limit * 1000)
     child.once('exit', code => {
       clearTimeout(timer)
       const passed = code === 0 && !late
