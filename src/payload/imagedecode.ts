@@ -66,7 +66,10 @@ export class ImageDecoder extends PayloadDecoder {
     if (this.isPortable && published !== 0) throw damaged('it names memory of another process')
   }
 
-  /** The modules that the image at `pointer` names, so that they can be loaded before it is read. */
+  /**
+   * The modules that the image at `pointer` names, so that they can be loaded before it is read. What the
+   * platform holds is there.
+   */
   modulesOf(pointer: number): readonly ImageModule[] {
     this.checkSize(pointer)
     const { at, end } = this
@@ -75,7 +78,7 @@ export class ImageDecoder extends PayloadDecoder {
     try {
       if (this.next() >>> 1 !== format.IMAGE) return []
       const table = pointer + this.next()
-      return this.moduleTable(table)
+      return this.moduleTable(table).filter(({ key }) => key !== PLATFORM)
     } finally {
       this.at = at
       this.end = end

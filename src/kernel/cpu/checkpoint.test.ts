@@ -239,6 +239,21 @@ describe.each([{ machine: 'threads' }, { machine: 'simulated', seed: 7 }] as con
   })
 })
 
+test('a state that holds functions of the platform moves, and leaves as bytes', async () => {
+  const large = new URL('../../../testing/kernel/fixtures/largestate.ts', import.meta.url)
+  const shared = words()
+  const { kernel, work } = await booted({ cpus: 2 }, large)
+  for (const cpu of [0, 1]) await kernel.spawn(work.tellBy, [shared], { affinity: [cpu] })
+  const task = kernel.spawn(work.holdsPlatform, [], { affinity: [0] })
+  await until(() => Atomics.load(shared, 0) > 0)
+  task.setAffinity([1])
+  await until(() => task.status.moves === 1 && task.status.cpu === 1)
+  const image = await task.suspendToBytes()
+  Atomics.store(shared, 63, 1)
+  // A durable run goes on so: without an import.
+  expect(await kernel.resume(image, { imports: false })).toEqual([true, true, true])
+})
+
 test('a state for which the arena has no room refuses each request, and the task goes on', async () => {
   const large = new URL('../../../testing/kernel/fixtures/largestate.ts', import.meta.url)
   const { kernel, work } = await booted({ cpus: 1, heap: 2 << 20 }, large)
