@@ -15,6 +15,7 @@ import {
 import { Admission } from '../spawn/admission.ts'
 import { enterKernel, leaveKernel } from '../../thread/context.ts'
 import { type CloseOptions, closeSettings } from './close.ts'
+import { killUnstarted } from '../join/cancel.ts'
 import { Collector } from '../join/collector.ts'
 import { captureContextWord } from '../cpu/context.ts'
 import { CpuSet } from './cpuset.ts'
@@ -31,6 +32,7 @@ import {
   Job,
   JOB_PINNED,
   JOB_RESTARTABLE,
+  KILL_ABORTED,
   LOCAL_FUNCTION,
 } from '../spawn/job.ts'
 import { type KernelEvents } from './kernelevents.ts'
@@ -535,7 +537,14 @@ export class Kernel {
         task: taskOptions(view, options, name ?? reference.name),
         checkpoint: options.checkpoint,
       }
-      job = spawnJob(view, spec, undefined, !waits)
+      const { signal } = options
+      const isOver = signal?.aborted === true
+      job = spawnJob(
+        view,
+        spec,
+        isOver ? made => killUnstarted(view, made, KILL_ABORTED, signal.reason) : undefined,
+        !waits,
+      )
     } catch (error) {
       view.codec.free(word)
       view.codec.free(context)

@@ -7,11 +7,20 @@ import { setPriority } from '../../sched/core/setpriority.ts'
 import { TaskRecord } from '../../sched/core/taskrecord.ts'
 import { isCurrent } from '../../sched/core/wakeup.ts'
 import { asyncContext } from './asynccontext.ts'
+import { killUnstarted } from '../join/cancel.ts'
 import { ChildTask } from '../join/childtask.ts'
 import { captureContextWord } from './context.ts'
 import { TaskExit } from '../join/finish.ts'
 import type { AnyFunction } from '../spawn/functions.ts'
-import { JOB_DETACHED, Job, JOB_LOCAL, JOB_PINNED, LOCAL_FUNCTION, JOB_RESTARTABLE } from '../spawn/job.ts'
+import {
+  JOB_DETACHED,
+  Job,
+  JOB_LOCAL,
+  JOB_PINNED,
+  KILL_ABORTED,
+  LOCAL_FUNCTION,
+  JOB_RESTARTABLE,
+} from '../spawn/job.ts'
 import type { KernelCpu } from './kernelcpu.ts'
 import { immovableError, type ResultOf } from '../spawn/modules.ts'
 import {
@@ -159,6 +168,8 @@ export function spawn(
       },
       made => {
         if (isLocal) on.code.addLocal(made, name, fn, args)
+        const { signal } = options
+        if (signal?.aborted === true) killUnstarted(view, made, KILL_ABORTED, signal.reason)
       },
     )
   } catch (error) {

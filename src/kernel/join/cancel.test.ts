@@ -126,6 +126,32 @@ describe('a spawn’s own limits kill:', () => {
     const task = kernel.spawn(work.hog, [], { signal: AbortSignal.abort('at once') })
     await expect(task.join()).rejects.toBe('at once')
   })
+
+  test('a signal that was aborted before: the function never runs, however fast a CPU is', async () => {
+    const reason = new Error('too late')
+    const signal = AbortSignal.abort(reason)
+    const words = shared()
+    for (const options of [{}, { priority: 'realtime' }, { affinity: [1] }] as const) {
+      const tasks = Array.from({ length: 50 }, () => kernel.spawn(work.bumps, [words], { signal, ...options }))
+      for (const task of tasks) expect(await failureOf(task)).toBe(reason)
+      for (const { status } of tasks) expect(status).toMatchObject({ state: 'killed', starts: 0, killed: true })
+    }
+    for (const detached of [false, true]) await kernel.spawn(work.spawnsAborted, [words, 20, detached])
+    expect(words[0]).toBe(0)
+    await kernel.spawn(work.bumps, [words], { signal: new AbortController().signal })
+    expect(words[0]).toBe(1)
+  })
+
+  test('a signal that was aborted before, of a task that would wait for room on a CPU', async () => {
+    const full = await Kernel.boot({ cpus: 1, tasksPerCpu: 1 })
+    const { hog } = await full.import<Work>(
+      new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url),
+    )
+    const endless = full.spawn(hog)
+    await expect(full.spawn(hog, [], { signal: AbortSignal.abort('too late') }).join()).rejects.toBe('too late')
+    expect(endless.kill()).toBe(true)
+    await full.close({ abort: true })
+  })
 })
 
 describe('back-pressure:', () => {

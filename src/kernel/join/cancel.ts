@@ -38,6 +38,15 @@ export function requestKill(view: KernelView, job: number, kind: number, reason:
   return true
 }
 
+/**
+ * Kills a job that no CPU can start yet, so that its function never runs: a spawn whose signal was aborted
+ * before. Only the thread that makes the job calls it.
+ */
+export function killUnstarted(view: KernelView, job: number, kind: number, reason: unknown): void {
+  view.codec.put(job + Job.reason, encodeReason(view, reason))
+  view.i32[job + Job.killKind] = kind
+}
+
 /** A reason that cannot travel is replaced by a description. */
 function encodeReason(view: KernelView, reason: unknown): number {
   if (reason === undefined) return 0

@@ -228,8 +228,13 @@ export class Task<T = unknown> extends TaskHandle implements PromiseLike<T> {
       signal?.removeEventListener('abort', onAbort)
     }
     this.rare.cleanup = cleanup
-    if (signal?.aborted) onAbort()
+    if (signal?.aborted) this.abortedBefore(signal)
     else signal?.addEventListener('abort', onAbort, { once: true })
+  }
+
+  /** The spawn has killed it then (`killUnstarted`), unless it goes on from an image. */
+  private abortedBefore({ reason }: AbortSignal): void {
+    if (!this.killAs(KILL_ABORTED, reason)) this.killed(reason)
   }
 }
 

@@ -90,13 +90,17 @@ export class Admission {
   }
 
   /** Starts a task that was created and not started, now or when there is room. */
-  add(task: Task<any>, { affinity, priority = 'normal' }: SpawnOptions): void {
+  add(task: Task<any>, { affinity, priority = 'normal', signal }: SpawnOptions): void {
+    // A task that is killed before its start ends at its start, so it must start.
+    if (signal?.aborted === true) {
+      this.start(task, -1)
+      return
+    }
     const key = affinity === undefined ? '' : [...affinity].sort((a, b) => a - b).join()
     let line = this.lines.get(key)
     if (line === undefined) this.lines.set(key, (line = new Line(affinity)))
     const waiting = new Waiting(task, affinity, priorityOf(priority), this.order++)
     line.add(waiting)
-    // A task that is killed before its start ends at its start, so it must start.
     task.on('kill', () => this.startNow(waiting))
     this.admit()
   }
