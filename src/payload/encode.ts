@@ -3,6 +3,7 @@ import { descriptorValue, errorNumber, ownName } from './errorclass.ts'
 import * as format from './format.ts'
 import * as kinds from './kinds.ts'
 import { ObjectNumbers } from './objectnumbers.ts'
+import { insteadOf } from './staying.ts'
 import { isDetached } from './transfer.ts'
 import { ofAnotherCopy, travellingOf } from './travelling.ts'
 import {
@@ -551,8 +552,13 @@ const transferable =
 
 function adviceFor(value: unknown): string {
   if (typeof value === 'symbol') return 'send its name'
+  const instead = typeof value === 'object' && value !== null ? insteadOf(value) : undefined
+  if (instead !== undefined) return instead
   const kind = Object.prototype.toString.call(value)
   if (kind === '[object Promise]') return 'await it, and send the result'
+  if (kind === '[object URL]') return 'send its href'
+  if (kind === '[object AbortSignal]' || kind === '[object AbortController]')
+    return 'give the signal to the spawn, as its option `signal`; the task has current().signal'
   if (kind === '[object WeakMap]' || kind === '[object WeakSet]' || kind === '[object WeakRef]')
     return 'send a Map, a Set or the value itself'
   return onlyMessages(value)

@@ -1,3 +1,4 @@
+import { isStaying } from './staying.ts'
 import { ofAnotherCopy, onRegister, travellingOf } from './travelling.ts'
 
 /**
@@ -187,6 +188,7 @@ function kindOfPrototype(prototype: object): number {
     if (tag?.get !== undefined && isTypedArrayTag(tag.get)) return VIEW
     const kind = typeof tag?.value === 'string' ? kindOfTag(tag.value, at) : undefined
     if (kind !== undefined) return kind
+    if (isStaying(at)) return UNTRAVELABLE
     if (Object.getOwnPropertySymbols(at).some(isCloneSymbol)) return PUBLISHED
     if (Object.hasOwn(at, 'constructor')) {
       const constructor = (at as { constructor: unknown }).constructor

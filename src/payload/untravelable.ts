@@ -63,7 +63,7 @@ export function describe(value: unknown): string {
   if (typeof value === 'function') return 'a function'
   if (typeof value === 'symbol') return 'a symbol'
   const name = Object.prototype.toString.call(value).slice(8, -1)
-  return name === 'Object' ? 'this object' : `${/^[AEIOU]/.test(name) ? 'an' : 'a'} ${name}`
+  return name === 'Object' ? 'this object' : `${/^[AEIO]/.test(name) ? 'an' : 'a'} ${name}`
 }
 
 /** Why a value cannot travel, as a text with its path. */

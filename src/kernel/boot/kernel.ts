@@ -1,5 +1,6 @@
 import { checkTime } from '../../coroutine/core/blocking.ts'
 import { refuseUnknown, show } from '../../coroutine/core/knownoptions.ts'
+import { printsAs } from '../../coroutine/core/printed.ts'
 import { endsWithin } from '../../machine/timekeeper/alarm.ts'
 import { isMail } from '../../machine/core/mail.ts'
 import { cpuAccount } from '../../sched/core/account.ts'
@@ -38,6 +39,7 @@ import {
 import { type KernelEvents } from './kernelevents.ts'
 import { BOOTING_THREAD } from './layout.ts'
 import { BooterMail, type MailedArgs, type ToBooter } from '../cpu/mail.ts'
+import { staysHere } from '../../payload/staying.ts'
 import { checkTransfer } from '../../payload/transfer.ts'
 import { movesByMessage, onlyBuffers } from '../join/transferred.ts'
 import {
@@ -260,6 +262,16 @@ export class Kernel {
     const { completed, failed, active } = this.collector
     const { view, machine } = this.booted
     return new KernelSummary(view, machine.now(), { completed, failed, active, online: this.online })
+  }
+
+  /** What `console.log` and JSON show of it. */
+  toJSON(): { readonly cpus: number; readonly online: number; readonly active: number } {
+    const { cpus, online, active } = this.summary
+    return { cpus, online, active }
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'Kernel'
   }
 
   /** @internal */
@@ -605,3 +617,6 @@ export class Kernel {
     return this.deaths.broken
   }
 }
+
+printsAs(Kernel, 'Kernel')
+staysHere(Kernel, 'a task spawns by spawn() of heddle, without it')

@@ -132,9 +132,12 @@ describe('a spawn’s own limits kill:', () => {
     const signal = AbortSignal.abort(reason)
     const words = shared()
     for (const options of [{}, { priority: 'realtime' }, { affinity: [1] }] as const) {
-      const tasks = Array.from({ length: 50 }, () => kernel.spawn(work.bumps, [words], { signal, ...options }))
+      const tasks = Array.from({ length: 50 }, () =>
+        kernel.spawn(work.bumps, [words], { signal, ...options }),
+      )
       for (const task of tasks) expect(await failureOf(task)).toBe(reason)
-      for (const { status } of tasks) expect(status).toMatchObject({ state: 'killed', starts: 0, killed: true })
+      for (const { status } of tasks)
+        expect(status).toMatchObject({ state: 'killed', starts: 0, killed: true })
     }
     for (const detached of [false, true]) await kernel.spawn(work.spawnsAborted, [words, 20, detached])
     expect(words[0]).toBe(0)
@@ -148,7 +151,9 @@ describe('a spawn’s own limits kill:', () => {
       new URL('../../../testing/kernel/fixtures/work.ts', import.meta.url),
     )
     const endless = full.spawn(hog)
-    await expect(full.spawn(hog, [], { signal: AbortSignal.abort('too late') }).join()).rejects.toBe('too late')
+    await expect(full.spawn(hog, [], { signal: AbortSignal.abort('too late') }).join()).rejects.toBe(
+      'too late',
+    )
     expect(endless.kill()).toBe(true)
     await full.close({ abort: true })
   })

@@ -1,4 +1,6 @@
 import { type Known, refuseUnknown } from '../../coroutine/core/knownoptions.ts'
+import { printsAs } from '../../coroutine/core/printed.ts'
+import { staysHere } from '../../payload/staying.ts'
 import { taskAccount } from '../../sched/core/account.ts'
 import { setAffinity } from '../../sched/balance/affinity.ts'
 import { askToMove } from '../../sched/balance/move.ts'
@@ -220,6 +222,15 @@ export abstract class TaskHandle {
     return last === null ? this.readStatus() : this.statusOf(last, stateOf(last))
   }
 
+  /** What `console.log` and JSON show of it. */
+  toJSON(): { readonly id: number; readonly name: string; readonly state: TaskState } {
+    return { id: this.id, name: this.name, state: this.status.state }
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'Task'
+  }
+
   /** Calls `listener` at each such event of the task. Returns a function that removes it. */
   on(event: 'message', listener: (value: any) => void): () => void
   on(event: TaskEvent, listener: () => void): () => void
@@ -307,6 +318,9 @@ export abstract class TaskHandle {
     }
   }
 }
+
+printsAs(TaskHandle, 'Task')
+staysHere(TaskHandle, 'await it, and send the result')
 
 /** Whether a started task should not be on its CPU: by its mask, or because that CPU ends. */
 function isMisplaced({ i32, s }: KernelView, task: number, se: number): boolean {

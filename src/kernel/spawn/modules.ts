@@ -1,4 +1,6 @@
 import { show } from '../../coroutine/core/knownoptions.ts'
+import { printsAs } from '../../coroutine/core/printed.ts'
+import { staysHere } from '../../payload/staying.ts'
 import type { Blocking } from '../../coroutine/core/blocking.ts'
 import { type AnyFunction, classError, type ExportedFunction } from './functions.ts'
 import { type SpawnOptions } from '../boot/options.ts'
@@ -71,7 +73,22 @@ export class FunctionReference implements Spawnable {
     this.isClass = isClass
     this.immovable = immovable
   }
+
+  /** What `console.log` and JSON show of it. */
+  toJSON(): { readonly name: string; readonly module: string } {
+    return { name: this.name, module: this.module }
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'Spawnable'
+  }
 }
+
+printsAs(FunctionReference, 'Spawnable')
+staysHere(FunctionReference, 'let the task import its module')
+
+/** What any object may be asked for, to await it, to print it or to write it as JSON; `toString` and the like too. */
+const askedOfAll = new Set(['then', 'toJSON', ...Object.getOwnPropertyNames(Object.prototype)])
 
 /** The functions of a module by name; reading another name throws an error that lists them. */
 export function moduleView(
@@ -85,7 +102,8 @@ export function moduleView(
   }
   return new Proxy(Object.freeze(view), {
     get(target, key) {
-      if (typeof key === 'symbol' || key === 'then' || key in target) return target[key as string]
+      if (typeof key === 'symbol' || key in target) return target[key as string]
+      if (askedOfAll.has(key)) return undefined
       const known = Object.keys(target).join(', ') || 'no function at all'
       throw new TypeError(`${url} exports no function ${key}; it exports ${known}`)
     },

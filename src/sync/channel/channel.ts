@@ -130,6 +130,17 @@ export class Channel<T = unknown> {
     return this.pipe.capacity
   }
 
+  /** What `console.log` and JSON show of it. */
+  toJSON(): {
+    readonly name?: string
+    readonly capacity: number
+    readonly length: number
+    readonly closed: boolean
+  } {
+    const { name, capacity, length, closed } = this
+    return { ...(name !== undefined && { name }), capacity, length, closed }
+  }
+
   /** How many values are in it now. */
   get length(): number {
     return this.pipe.count

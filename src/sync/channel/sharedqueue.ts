@@ -100,6 +100,12 @@ export class SharedQueue implements ObjectWords {
     })
   }
 
+  /** What `console.log` and JSON show of it. */
+  toJSON(): { readonly name?: string; readonly capacity: number; readonly length: number } {
+    const { name, capacity, length } = this
+    return { ...(name !== undefined && { name }), capacity, length }
+  }
+
   get handle(): SyncHandle {
     return handleOf('SharedQueue', this, { name: this.name })
   }

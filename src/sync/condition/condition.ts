@@ -92,6 +92,11 @@ export class Condition implements ObjectWords {
     this.notified = new ParkingQueue(this, 1)
   }
 
+  /** What `console.log` and JSON show of it. */
+  toJSON(): { readonly name?: string } {
+    return this.name === undefined ? {} : { name: this.name }
+  }
+
   get handle(): SyncHandle {
     return handleOf('Condition', this, { name: this.name })
   }

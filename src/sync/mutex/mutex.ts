@@ -229,6 +229,12 @@ export class Mutex implements ObjectWords, WatchedLock {
     else this.unlockAs(currentOwner())
   }
 
+  /** What `console.log` and JSON show of it. */
+  toJSON(): { readonly name?: string; readonly locked: boolean } {
+    const { name, locked } = this
+    return name === undefined ? { locked } : { name, locked }
+  }
+
   /** Whether it is held now. */
   get locked(): boolean {
     const holder = this.holder()

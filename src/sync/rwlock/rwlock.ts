@@ -76,6 +76,11 @@ export class RwLock extends SyncObject {
     return new RwLock(optionsOf('RwLock', handle))
   }
 
+  /** What `console.log` and JSON show of it. */
+  override toJSON(): { readonly name?: string; readonly readers: number; readonly isWriting: boolean } {
+    return { ...super.toJSON(), readers: this.readers, isWriting: this.isWriting }
+  }
+
   /** How many readers there are now. */
   get readers(): number {
     return readersOf(Atomics.load(this.i32, this.at))

@@ -36,6 +36,11 @@ export class Barrier extends SyncObject {
     return new Barrier(Atomics.load(i32, at + EXTRA), place)
   }
 
+  /** What `console.log` and JSON show of it. */
+  override toJSON(): { readonly name?: string; readonly parties: number; readonly meetings: number } {
+    return { ...super.toJSON(), parties: this.parties, meetings: this.meetings }
+  }
+
   /** How many must arrive. */
   get parties(): number {
     return Atomics.load(this.i32, this.at + EXTRA)

@@ -34,6 +34,11 @@ export class AtomicInt32 extends SyncObject {
     return Atomics.load(this.i32, this.at + EXTRA)
   }
 
+  /** What `console.log` and JSON show of it. */
+  override toJSON(): { readonly name?: string; readonly value: number } {
+    return { ...super.toJSON(), value: this.value }
+  }
+
   load(): number {
     return Atomics.load(this.i32, this.at + EXTRA)
   }

@@ -52,6 +52,11 @@ export class AtomicBigInt64 extends Cell64 {
     return new AtomicBigInt64(placeOf('AtomicBigInt64', handle))
   }
 
+  /** What `console.log` and JSON show of it. JSON has no bigint. */
+  toJSON(): { readonly value: string } {
+    return { value: String(this.load()) }
+  }
+
   load(): bigint {
     return Atomics.load(this.bits, this.index)
   }
@@ -97,6 +102,11 @@ export class AtomicFloat64 extends Cell64 {
 
   static from(handle: SyncHandle): AtomicFloat64 {
     return new AtomicFloat64(placeOf('AtomicFloat64', handle))
+  }
+
+  /** What `console.log` and JSON show of it. */
+  toJSON(): { readonly value: number } {
+    return { value: this.load() }
   }
 
   load(): number {

@@ -57,6 +57,11 @@ export class Event extends SyncObject {
     return { name: this.name, auto: this.auto }
   }
 
+  /** What `console.log` and JSON show of it. */
+  override toJSON(): { readonly name?: string; readonly isSet: boolean } {
+    return { ...super.toJSON(), isSet: this.isSet }
+  }
+
   get isSet(): boolean {
     return (Atomics.load(this.i32, this.at) & SET) !== 0
   }

@@ -43,6 +43,11 @@ export class Once extends SyncObject {
     return (Atomics.load(this.i32, this.at) & TID_MASK) !== 0
   }
 
+  /** What `console.log` and JSON show of it. */
+  override toJSON(): { readonly name?: string; readonly done: boolean } {
+    return { ...super.toJSON(), done: this.done }
+  }
+
   get done(): boolean {
     return Atomics.load(this.i32, this.at) === DONE
   }

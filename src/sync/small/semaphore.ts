@@ -101,6 +101,11 @@ export class Semaphore extends SyncObject {
     return new Semaphore(0, place)
   }
 
+  /** What `console.log` and JSON show of it. */
+  override toJSON(): { readonly name?: string; readonly available: number } {
+    return { ...super.toJSON(), available: this.available }
+  }
+
   /** How many permits are available now. */
   get available(): number {
     return Atomics.load(this.i32, this.at) & COUNT

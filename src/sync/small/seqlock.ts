@@ -85,6 +85,11 @@ export class SeqLock implements ObjectWords {
     return handleOf('SeqLock', this, { fields: this.fields })
   }
 
+  /** What `console.log` and JSON show of it. */
+  toJSON(): { readonly fields: number } {
+    return { fields: this.fields }
+  }
+
   /** Its memory: pass it to the constructor on another thread. */
   get place(): { readonly buffer: SharedArrayBuffer; readonly index: number; readonly fields: number } {
     return { buffer: this.i32.buffer, index: this.at, fields: this.fields }

@@ -25,6 +25,11 @@ abstract class Countdown extends SyncObject {
     if (count > 0) Atomics.add(this.i32, this.at, count)
   }
 
+  /** What `console.log` and JSON show of it. */
+  override toJSON(): { readonly name?: string; readonly count: number } {
+    return { ...super.toJSON(), count: this.count }
+  }
+
   get count(): number {
     return Atomics.load(this.i32, this.at) & COUNT
   }

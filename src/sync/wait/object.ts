@@ -53,6 +53,11 @@ export abstract class SyncObject implements ObjectWords {
     return handleOf(this.kind, this, this.travels())
   }
 
+  /** What `console.log` and JSON show of it. */
+  toJSON(): { readonly name?: string } {
+    return this.name === undefined ? {} : { name: this.name }
+  }
+
   /** The options for the receiver's object, beside its memory. */
   protected travels(): Record<string, unknown> {
     return { name: this.name }

@@ -1,5 +1,6 @@
 import { onBoot } from '../../kernel/boot/hooks.ts'
 import { onEveryCpu, registerTravelling } from '../../payload/travelling.ts'
+import { printsAs } from '../../coroutine/core/printed.ts'
 import { Barrier } from '../small/barrier.ts'
 import { AtomicInt32 } from '../small/cells.ts'
 import { AtomicBigInt64, AtomicFloat64 } from '../small/cells64.ts'
@@ -22,11 +23,16 @@ import { Latch, WaitGroup } from '../small/waitgroup.ts'
  * handles.
  */
 interface Travels<T> {
+  readonly prototype: T
   new (...args: never[]): T
   from(handle: SyncHandle): T
 }
 
-function travel<T extends { readonly handle: SyncHandle }>(name: string, Class: Travels<T>): void {
+function travel<T extends { readonly handle: SyncHandle; toJSON: () => object }>(
+  name: string,
+  Class: Travels<T>,
+): void {
+  printsAs(Class, name)
   registerTravelling<T, SyncHandle>(
     `heddle.${name}`,
     Class,
