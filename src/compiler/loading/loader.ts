@@ -6,7 +6,7 @@
  */
 import { readFileSync } from 'node:fs'
 import Module from 'node:module'
-import { basename, dirname, join, sep } from 'node:path'
+import { basename, dirname, join, resolve, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { claimsMemory, programFile } from '../../machine/node/node-claims.ts'
 import { ownFolder } from '../../machine/core/ownfolder.ts'
@@ -15,6 +15,7 @@ import type { Diagnostic } from '../compile.ts'
 import { cacheFolder, cacheKey, compilerStamp, DiskCache } from './diskcache.ts'
 import { selectionWarning } from './selectionwarning.ts'
 import { requestedPatterns, moduleOf, nearestManifest, Selection } from './selection.ts'
+import { whyUnmatched } from './unmatched.ts'
 import type { Language, Translation, Work } from './translate.ts'
 
 export interface Loaded {
@@ -114,6 +115,8 @@ interface ThreadLoader {
   hasTold(name: string): boolean
   /** Warns once in the process, from whichever thread is first. */
   warnOnce(key: string, message: string, code: string): void
+  /** Warns of patterns that select nothing, for the tasks of this module. */
+  warnOfUnmatched(url: string): void
   /** The position of the syntax error that made an import of this module fail; null if it is not found. */
   findSyntaxError(url: string): string | null
 }
@@ -129,6 +132,7 @@ export function registerThreadLoader(onInclude: (patterns: readonly string[]) =>
     },
     hasTold: name => warnedNames.has(name),
     warnOnce,
+    warnOfUnmatched,
     findSyntaxError,
   }
   Object.defineProperty(globalThis, loaderSymbol, { value: face, configurable: true, enumerable: false })
@@ -249,6 +253,19 @@ function leavesOut(file: string): boolean {
   )
   return true
 }
+
+function warnOfUnmatched(url: string): void {
+  const files = [programFile(), url.startsWith('file:') ? fileURLToPath(url) : undefined, 'package.json']
+  const places = files.filter(file => file !== undefined).map(file => resolve(file))
+  for (const text of selection.texts) {
+    const why = unmatchedHere.has(text) ? null : whyUnmatched(text, places)
+    unmatchedHere.add(text)
+    if (why !== null) warnOnce(`unmatched ${text}`, `compile: '${text}' selects nothing: ${why}`, 'unmatched')
+  }
+}
+
+/** The patterns that were checked on this thread. */
+const unmatchedHere = new Set<string>()
 
 function translated(source: string, file: string, language: Language): Translation {
   const whole = selection.includes(file)

@@ -1,4 +1,4 @@
-import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -63,6 +63,25 @@ test('a file: URL names a file', () => {
   expect(selection.includes(join(folder, 'main.js'))).toBe(true)
   expect(selection.includes(join(folder, 'lib/old.js'))).toBe(false)
   expect(selection.excludes(join(folder, 'lib/old.js'))).toBe(true)
+})
+
+test('a path by a symbolic link selects what Node loads from where the link leads', () => {
+  const link = `${folder}-link`
+  symlinkSync(folder, link)
+  try {
+    const real = realpathSync(folder)
+    for (const pattern of ['./lib', './lib/old.js', pathToFileURL(join(link, 'lib', 'old.js')).href]) {
+      mkdirSync(join(folder, 'lib'), { recursive: true })
+      writeFileSync(join(folder, 'lib', 'old.js'), '')
+      const selection = new Selection()
+      selection.add([patternText(pattern, link)])
+      expect(selection.includes(join(real, 'lib', 'old.js'))).toBe(true)
+      expect(selection.includes(join(link, 'lib', 'old.js'))).toBe(true)
+      expect(selection.includes(join(real, 'main.js'))).toBe(false)
+    }
+  } finally {
+    rmSync(link)
+  }
 })
 
 test('the package.json of the program and the environment select packages', () => {

@@ -9,7 +9,7 @@
  *   'all'            every module except heddle's own
  *   '!react'         excludes a module that other patterns select
  */
-import { readFileSync } from 'node:fs'
+import { readFileSync, realpathSync } from 'node:fs'
 import { dirname, join, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -24,7 +24,7 @@ export function patternText(pattern: CompilePattern, folder: string): string {
   return except + (isPath(name) ? resolve(folder, name) : name)
 }
 
-const isPath = (name: string): boolean => /^\.{0,2}[/\\]|^\.{1,2}$|^[a-z]:[/\\]/i.test(name)
+export const isPath = (name: string): boolean => /^\.{0,2}[/\\]|^\.{1,2}$|^[a-z]:[/\\]/i.test(name)
 
 /** Throws a TypeError that names the option and the value, unless the value is a list of patterns. */
 export function checkPatterns(
@@ -57,11 +57,34 @@ function testOf(text: string): Test {
     return module => isForeign(module) && pattern.test(module.path)
   }
   if (isPath(text)) {
-    const below = text.endsWith(sep) ? text : text + sep
-    return ({ file }) => file === text || file.startsWith(below)
+    return anyOf([...new Set([text, realPath(text)])].map(isBelow))
   }
-  const pattern = new RegExp(`^${text.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*')}$`)
+  const pattern = namePattern(text)
   return module => isForeign(module) && pattern.test(module.name)
+}
+
+/** A package's name, in which `*` stands for any characters. */
+export function namePattern(name: string): RegExp {
+  return new RegExp(`^${name.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*')}$`)
+}
+
+const isBelow = (path: string): Test => {
+  const below = path.endsWith(sep) ? path : path + sep
+  return ({ file }) => file === path || file.startsWith(below)
+}
+
+const anyOf =
+  (tests: readonly Test[]): Test =>
+  module =>
+    tests.some(test => test(module))
+
+/** Node loads a module from where its symbolic links lead; a program may be started by a link. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path
+  }
 }
 
 /** The modules that are selected on this thread. */

@@ -8,6 +8,8 @@ interface LoaderFace {
   include(patterns: readonly string[]): void
   hasTold(name: string): boolean
   warnOnce(key: string, message: string, code: string): void
+  /** Not in earlier versions: a program may have two. */
+  warnOfUnmatched?(url: string): void
   findSyntaxError(url: string): string | null
 }
 

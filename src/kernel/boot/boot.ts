@@ -105,8 +105,12 @@ const globals = globalThis as {
 /** How the threads of a kernel load the code of its tasks. */
 export function codeSource(compile: readonly string[]): CodeSource {
   // A CPU may have another environment than the program.
-  const asked = (isNode() && globals.process?.env?.HEDDLE_COMPILE?.split(',')) || []
-  return { loader: loaderUrl(), compile: [...compile, ...asked], companions: companionModules() }
+  const asked = isNode() ? (globals.process?.env?.HEDDLE_COMPILE ?? '') : ''
+  return {
+    loader: loaderUrl(),
+    compile: [...compile, ...asked.split(',').flatMap(part => part.trim() || [])],
+    companions: companionModules(),
+  }
 }
 
 /** Starts the first CPUs. If one does not start, ends all of them and throws the reason. */

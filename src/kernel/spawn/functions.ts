@@ -156,6 +156,7 @@ export async function importModule(
   if (compile.length > 0) loaderFace()?.include(compile)
   for (const companion of companions) await importByUrl(companion)
   const exported = functionsOf(await importOrLocate(url))
+  loaderFace()?.warnOfUnmatched?.(url)
   const names = Object.keys(exported)
   if (names.length > FUNCTIONS_PER_MODULE) {
     throw new RangeError(
