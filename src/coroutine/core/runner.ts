@@ -12,7 +12,7 @@ export function currentRunner(what: string): Runner {
   if (here.runner === null) {
     throw new CoroutineError(
       'ERR_HEDDLE_RUNNING_CO_NULL',
-      `${what} needs a coroutine, and none is running here: call it from a function that a schedule runs, as in schedule.run(fn)`,
+      `${what} needs a coroutine, and none is running here: call it from a function that runs as a task, by kernel.spawn or schedule.run`,
     )
   }
   return here.runner

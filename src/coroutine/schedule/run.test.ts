@@ -252,6 +252,18 @@ describe('progress', () => {
   })
 })
 
+test('a call without a function is refused, also one whose function is missing in its module', async () => {
+  const schedule = new Schedule()
+  const run = (...call: unknown[]): Promise<unknown> => Reflect.apply(schedule.run, schedule, call)
+  await expect(run(undefined)).rejects.toThrow(/^run\(undefined\): not a function; give a function/)
+  await expect(run(undefined, 5)).rejects.toThrow(/^run\(undefined\): not a function/)
+  await expect(run('work', 5)).rejects.toThrow(/^run\('work'\): not a function/)
+  await expect(run({ timeout: 5 }, undefined, 5)).rejects.toThrow(
+    /^run\(options, undefined\): not a function/,
+  )
+  await expect(run()).resolves.toBe(undefined)
+})
+
 describe('wait', () => {
   test('has the type of the value as a plain call, and gives it through yield*', () => {
     const plain = (): [number, string] => [wait(Promise.resolve(1)), wait(Promise.resolve('text'))]

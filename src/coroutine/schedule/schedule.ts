@@ -199,8 +199,9 @@ export class Schedule {
   run(): Promise<void>
   run<A extends unknown[], R>(fn: (...args: A) => R, ...args: A): Promise<ResultOf<R>>
   run<A extends unknown[], R>(options: RunOptions, fn: (...args: A) => R, ...args: A): Promise<ResultOf<R>>
-  run(first?: RunOptions | AnyFunction, ...rest: unknown[]): Promise<any> {
-    if (first === undefined) return this.#loop()
+  run(...call: [first?: RunOptions | AnyFunction, ...rest: unknown[]]): Promise<any> {
+    if (call.length === 0) return this.#loop()
+    const [first, ...rest] = call
     try {
       const { options, fn, args } = splitCall<RunOptions>('run', first, rest)
       checkOptions('run(options, fn)', options, runOptions)

@@ -1,6 +1,6 @@
 import type { Platform } from '../../machine/core/platform.ts'
 import type { Co } from './co.ts'
-import type { Kinds } from '../core/knownoptions.ts'
+import { type Kinds, show } from '../core/knownoptions.ts'
 import type { Priority } from './priority.ts'
 import type { Slices } from './slices.ts'
 
@@ -60,14 +60,16 @@ export type AnyFunction = (...args: any[]) => any
 /** `(fn, ...args)` or `(options, fn, ...args)`. */
 export function splitCall<O extends object>(
   what: string,
-  first: O | AnyFunction,
+  first: O | AnyFunction | undefined,
   rest: unknown[],
 ): { options: O; fn: AnyFunction; args: unknown[] } {
   if (typeof first === 'function') return { options: {} as O, fn: first as AnyFunction, args: rest }
   const [fn, ...args] = rest
-  if (typeof first !== 'object' || first === null || typeof fn !== 'function') {
+  const isOptions = typeof first === 'object' && first !== null
+  if (!isOptions || typeof fn !== 'function') {
+    const given = isOptions ? `${what}(options, ${show(fn)})` : `${what}(${show(first)})`
     throw new TypeError(
-      `${what}: give a function and its arguments, or options, a function and its arguments`,
+      `${given}: not a function; give a function and its arguments, or options, a function and its arguments`,
     )
   }
   return { options: first, fn: fn as AnyFunction, args }

@@ -129,6 +129,10 @@ export async function startCpus(machine: KernelMachine, s: Scheduler, count: num
   await machine.close().catch(() => undefined)
   const death = deaths[0]
   const why = death === undefined ? describe(failed.reason) : deathInWords(death)
+  if ((failed.reason as { name?: unknown } | null)?.name === 'DataCloneError')
+    throw new TypeError(`workerData: ${why} Each CPU gets a copy: leave out what structuredClone refuses`, {
+      cause: failed.reason,
+    })
   const isBundle = /Cannot find module '[^']*'/.test(why) && !/node_modules.heddle|\.ts'/.test(why)
   throw new Error(
     `Kernel.boot: CPU ${death?.cpu ?? 0} did not start: ${why}${isBundle ? `; ${bareBundle}` : ''}`,

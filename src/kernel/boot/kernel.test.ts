@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest'
 import { failureOf, sharedWords as shared, until } from '../../../testing/kernel/fixtures/ending.ts'
+import { Condition, Semaphore, sleep, TaskLocal } from '../../index.ts'
 import { Kernel } from './kernel.ts'
 import type { ModuleView } from '../spawn/modules.ts'
 import type { KernelOptions } from './options.ts'
@@ -274,6 +275,20 @@ describe('the error for a mistake says what to do instead:', () => {
       () => (work as Record<string, unknown>).subtract,
       /exports no function subtract; it exports add/,
     ],
+    [
+      'a kernel that is not booted',
+      () => Reflect.construct(Kernel, []),
+      /write await Kernel\.boot\(options\)/,
+    ],
+    ['a scope of no function', () => kernel.scope(5 as never), /^kernel\.scope\(5\): .* give async scope/],
+    [
+      'a task-local without a function',
+      () => new TaskLocal(5 as never),
+      /^new TaskLocal\(5\): not a function/,
+    ],
+    ['a call for tasks outside of one', () => sleep(1), /runs as a task, by kernel\.spawn or schedule\.run/],
+    ['a count that is a text', () => new Semaphore('3' as never), /\(permits\): '3' is not a count/],
+    ['a number of waiters that is a text', () => new Condition().notify('all' as never), /: 'all' is not a/],
   ])('%s', (_, act, message) => {
     expect(act).toThrow(message)
   })
@@ -282,6 +297,8 @@ describe('the error for a mistake says what to do instead:', () => {
     ['no CPUs', { cpus: 0 }, /cpus: 0 is not a number of CPUs; give an integer from 1 to 64/],
     ['too many', { cpus: 65 }, /cpus: 65/],
     ['a slice of 0', { cpus: 1, slice: 0 }, /slice: 0 is not a slice/],
+    ['a function as data', { cpus: 1, workerData: () => 1 }, /^workerData: .* could not be cloned/],
+    ['a seed that is a text', { machine: 'simulated', seed: '7' as never }, /^seed: '7' is not an integer/],
   ])('at boot, %s', async (_, options, message) => {
     await expect(Kernel.boot(options)).rejects.toThrow(message)
   })

@@ -103,6 +103,8 @@ export class Kernel {
   private readonly admission: Admission | null
 
   private constructor(booted: BootedKernel, onKick: { call: () => void }) {
+    if (booted === undefined)
+      throw new TypeError('new Kernel(): a kernel starts threads first; write await Kernel.boot(options)')
     const { machine, settings, view } = booted
     this.booted = booted
     this.reports = new KernelReports(booted)
@@ -386,6 +388,10 @@ export class Kernel {
   scope(): TaskScope
   scope<R>(body: (scope: TaskScope) => R | PromiseLike<R>): Promise<R>
   scope<R>(body?: (scope: TaskScope) => R | PromiseLike<R>): TaskScope | Promise<R> {
+    if (body !== undefined && typeof body !== 'function')
+      throw new TypeError(
+        `kernel.scope(${show(body)}): the body is not a function; give async scope => { … }, or nothing and \`await using\``,
+      )
     const scope = new TaskScope(this)
     return body === undefined ? scope : scope.run(body)
   }

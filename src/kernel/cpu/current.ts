@@ -217,6 +217,10 @@ export class TaskLocal<T> {
   readonly #initial: () => T
 
   constructor(initial: () => T, options: TaskLocalOptions = {}) {
+    if (typeof initial !== 'function')
+      throw new TypeError(
+        `new TaskLocal(${show(initial)}): not a function; give one that returns the first value, as in () => 0`,
+      )
     refuseUnknown('new TaskLocal(initial, options)', options, taskLocalOptions)
     if (options.name !== undefined && typeof options.name !== 'string')
       throw new TypeError(`name: ${show(options.name)} is not a string; give a string`)

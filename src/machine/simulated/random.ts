@@ -7,7 +7,9 @@ export class SeededRandom {
 
   constructor(seed: number) {
     if (!Number.isSafeInteger(seed)) {
-      throw new RangeError(`seed: ${String(seed)} is not an integer; give an integer as seed`)
+      throw new RangeError(
+        `seed: ${typeof seed === 'string' ? `'${seed}'` : String(seed)} is not an integer; give an integer as seed`,
+      )
     }
     // splitmix32 over both halves of the seed, so that the sequences of seeds 1 and 2 are unrelated.
     let state = (seed | 0) ^ Math.imul(Math.floor(seed / 0x1_0000_0000) | 0, 0x9e37_79b9)

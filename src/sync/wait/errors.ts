@@ -1,3 +1,5 @@
+import { show } from '../../coroutine/core/knownoptions.ts'
+
 /** The codes of errors for wrong use of a lock, a count or a channel. */
 export type SyncErrorCode =
   /** An unlock of a lock that is free, or that another owner holds. */
@@ -37,7 +39,7 @@ export function disposedError(what: string): SyncError {
 /** Throws unless `count` is a number of waiters to notify; Infinity means all. */
 export function checkNotified(count: number): void {
   if (count >= 0) return
-  throw new RangeError(`notify(count): ${count} is not a number of waiters; give 0 or more`)
+  throw new RangeError(`notify(count): ${show(count)} is not a number of waiters; give 0 or more`)
 }
 
 /** Throws unless `count` is a whole number from `least` to `most`. */
@@ -48,7 +50,5 @@ export function checkCount(
   most = 0x3fff_ffff,
 ): asserts count is number {
   if (typeof count === 'number' && Number.isInteger(count) && count >= least && count <= most) return
-  throw new RangeError(
-    `${what}: ${String(count)} is not a count; give a whole number from ${least} to ${most}`,
-  )
+  throw new RangeError(`${what}: ${show(count)} is not a count; give a whole number from ${least} to ${most}`)
 }
