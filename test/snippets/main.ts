@@ -71,7 +71,8 @@ const pages = [
 ]
 for (const page of pages.filter(each => only === undefined || each === only)) {
   const project = projects.find(one => one.page === page)
-  const blocks = blocksOf(page).filter(({ language }) => language !== 'sh')
+  // Settings of an editor (jsonc) are for test/types.
+  const blocks = blocksOf(page).filter(({ language }) => language !== 'sh' && language !== 'jsonc')
   if (project === undefined) {
     if (blocks.length > 0)
       wrong.push(`${page}: has snippets, and nothing runs them; add it to test/snippets/pages.ts`)

@@ -1,11 +1,12 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 /**
  * The declarations of the installed package, checked with the strictest settings and without `skipLibCheck`,
- * by two TypeScripts, under every way to resolve a module: node test/types/main.ts <folder in which heddle is
- * installed>
+ * by two TypeScripts, under every way to resolve a module. Then the snippets of the documentation, with the
+ * settings of docs/start.md and the stricter ones of `tsc --init`: node test/types/main.ts <folder in which
+ * heddle is installed>
  */
 const root = join(import.meta.dirname, '..', '..')
 const home = process.argv[2]!
@@ -102,6 +103,49 @@ for (const compiler of compilers) {
     }
   }
 }
+checkSnippets()
 for (const text of wrong) console.log(text)
 rmSync(folder, { recursive: true, force: true })
 process.exitCode = wrong.length === 0 ? 0 : 1
+
+/** The files of each page in a folder of its own, under the settings of docs/start.md. */
+function checkSnippets(): void {
+  const settings = /^```jsonc\n\/\/ tsconfig.json.*\n([^]*?)^```/m.exec(read('docs/start.md'))?.[1]
+  if (settings === undefined) {
+    wrong.push('docs/start.md: no settings for tsc in a block jsonc')
+    return
+  }
+  const { compilerOptions } = JSON.parse(settings) as { compilerOptions: Record<string, unknown> }
+  const strictest = Object.fromEntries(
+    ['noUncheckedIndexedAccess', 'exactOptionalPropertyTypes', 'verbatimModuleSyntax', 'isolatedModules']
+      .concat('noUncheckedSideEffectImports', 'skipLibCheck')
+      .map(name => [name, true]),
+  )
+  const at = join(folder, 'snippets')
+  for (const page of ['README.md', 'docs', 'docs/guides'].flatMap(pagesIn)) {
+    const texts = [...read(page).matchAll(/^```ts\n(\/\/ ([\w.-]+\.ts)\b[^]*?)^```/gm)]
+    if (texts.length > 0) mkdirSync(join(at, page.replaceAll(/\W/g, '-')), { recursive: true })
+    for (const [, text, name] of texts) writeFileSync(join(at, page.replaceAll(/\W/g, '-'), name!), text!)
+  }
+  for (const name of ['vitest', 'vite', '@vitest'])
+    symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name))
+  const options = { ...compilerOptions, ...strictest, moduleDetection: 'force' }
+  writeFileSync(join(at, 'tsconfig.json'), JSON.stringify({ compilerOptions: options }))
+  for (const compiler of compilers) {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [compiler, '-p', at], { encoding: 'utf8' })
+    const name = `snippets of the documentation, ${compiler.includes('typescript5') ? 'TypeScript 5' : 'TypeScript 7'}`
+    console.log(`${status === 0 ? '✓' : '✗'} ${name}`)
+    if (status !== 0) wrong.push(`${name}:\n${stdout}${stderr}`)
+  }
+}
+
+function read(page: string): string {
+  return readFileSync(join(root, page), 'utf8')
+}
+
+function pagesIn(path: string): string[] {
+  if (path.endsWith('.md')) return [path]
+  return readdirSync(join(root, path))
+    .filter(name => name.endsWith('.md'))
+    .map(name => `${path}/${name}`)
+}

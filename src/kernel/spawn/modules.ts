@@ -87,7 +87,7 @@ export class FunctionReference implements Spawnable {
 printsAs(FunctionReference, 'Spawnable')
 staysHere(FunctionReference, 'let the task import its module')
 
-/** What any object may be asked for, to await it, to print it or to write it as JSON; `toString` and the like too. */
+/** What any object is asked for: to await it, to print it, to write it as JSON. */
 const askedOfAll = new Set(['then', 'toJSON', ...Object.getOwnPropertyNames(Object.prototype)])
 
 /** The functions of a module by name; reading another name throws an error that lists them. */
