@@ -29,7 +29,7 @@ export { Await } from './runtime/async.ts'
 export { get, isObject, set } from './runtime/accessors.ts'
 export { AsyncLoop } from './runtime/asyncloop.ts'
 export { binder } from './runtime/bind.ts'
-export { Box, declared, early } from './runtime/box.ts'
+export { Box, declared, declaring, early } from './runtime/box.ts'
 export { moduleLoaded, movable, stamp } from './runtime/movable.ts'
 export { give } from '../coroutine/core/give.ts'
 export {

@@ -33,6 +33,18 @@ export function declared<T>(box: object, value: T): T {
   return value
 }
 
+/** The target of a pattern that declares such a variable. */
+export function declaring(box: object): { v: unknown } {
+  return {
+    get v() {
+      return undefined
+    },
+    set v(value) {
+      declared(box, value)
+    },
+  }
+}
+
 registerImageKind<Box>(Box.prototype, {
   name: 'box',
   isVariable: true,

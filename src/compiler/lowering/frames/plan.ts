@@ -278,11 +278,12 @@ class Planner {
     const from = declaration!.start
     const branch = owner.type === 'SwitchStatement' ? caseOf(owner, declaration!) : null
     for (const { node, func: by } of references) {
-      if (by !== func) continue
+      // A jump to another case passes over the declaration.
+      const isElsewhere = branch !== null && caseOf(owner, node) !== branch
       const before =
         node.start < from ||
         (kind !== 'class' && contains(declaration!, node) && isBeforeBinding(node, declaration!))
-      if (before || (branch !== null && caseOf(owner, node) !== branch)) {
+      if (isElsewhere || (by === func && before)) {
         this.#reason ??= `\`${node.name}\` may be used before its declaration`
       }
     }

@@ -28,39 +28,47 @@ export function loopElementValue(at: Expressions, pattern: Node, value: Rope): R
   return checkedValue(at, pattern, loopElementName(pattern), value)
 }
 
-/** A pattern as an assignment target: without types, each name as it is here. */
-export function patternText(at: Expressions, node: Node): Rope {
+/**
+ * A pattern as an assignment target: without types, each name as it is here. `targetOf` gives a variable
+ * another target.
+ */
+export function patternText(
+  at: Expressions,
+  node: Node,
+  targetOf: (name: Node) => string | null = () => null,
+): Rope {
+  const inner = (part: Node): Rope => patternText(at, part, targetOf)
   switch (node.type) {
     case 'Identifier':
-      return rope`${at.lowering.renamed(node, at.cx) ?? node.name}`
+      return rope`${targetOf(node) ?? at.lowering.renamed(node, at.cx) ?? node.name}`
     case 'ObjectPattern': {
       const properties = node.properties.map((property: Node) => {
-        if (property.type === 'RestElement') return rope`...${patternText(at, property.argument)}`
+        if (property.type === 'RestElement') return rope`...${inner(property.argument)}`
         const key: Piece = property.computed
           ? rope`[${at.verbatim(property.key)}]`
           : { start: property.key.start, end: property.key.end }
-        return rope`${key}: ${patternText(at, property.value)}`
+        return rope`${key}: ${inner(property.value)}`
       })
       return rope`{ ${join(properties, ', ')} }`
     }
     case 'ArrayPattern': {
       const elements = node.elements.map((element: Node | null) =>
-        element === null ? rope`` : patternText(at, element),
+        element === null ? rope`` : inner(element),
       )
       const last = node.elements.at(-1)
       return rope`[${join(elements, ', ')}${last === null ? ',' : ''}]`
     }
     case 'AssignmentPattern': {
-      return rope`${patternText(at, node.left)} = ${givesName(node) ? namedValue(at, node.left, node.right) : at.value(node.right)}`
+      return rope`${inner(node.left)} = ${givesName(node) ? namedValue(at, node.left, node.right) : at.value(node.right)}`
     }
     case 'RestElement':
-      return rope`...${patternText(at, node.argument)}`
+      return rope`...${inner(node.argument)}`
     case 'ParenthesizedExpression':
     case 'TSAsExpression':
     case 'TSSatisfiesExpression':
     case 'TSNonNullExpression':
     case 'TSTypeAssertion':
-      return patternText(at, node.expression)
+      return inner(node.expression)
     default:
       return at.verbatim(node)
   }

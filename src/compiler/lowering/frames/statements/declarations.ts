@@ -1,6 +1,6 @@
 /** Declarations in a function that unwinds: each sets its variable where the plan stores it. */
 import { Rope, rope } from '../../../output/rope.ts'
-import { boundNames, isFunction, type Node } from '../../../analysis/syntax.ts'
+import { isFunction, type Node } from '../../../analysis/syntax.ts'
 import { writeAttachment } from '../../writer/attach.ts'
 import type { Context } from '../../writer/context.ts'
 import type { FramesLowering } from '../frames.ts'
@@ -41,13 +41,12 @@ export function assign(at: Statements, id: Node, value: Rope): void {
     at.simple(rope`${patternText(at, id)}=${value};`)
     return
   }
-  const early = boundNames(id).filter(name => variableOf(at, name)?.box === 'early')
-  // A pattern sets its variables one by one; then each early variable is marked as declared.
-  for (const name of early) {
-    const { name: text } = variableOf(at, name)!
-    at.simple(rope`${at.runtime('declared')}(${text}, void 0);`)
+  // Reads of the value may run code between two variables of a pattern.
+  const target = (name: Node): string | null => {
+    const part = variableOf(at, name)
+    return part?.box === 'early' ? `${at.runtime('declaring')}(${part.name}).v` : null
   }
-  at.simple(rope`(${patternText(at, id)} = ${value});`)
+  at.simple(rope`(${patternText(at, id, target)} = ${value});`)
 }
 
 /** The variables of a declaration, set one after the other. */
