@@ -239,6 +239,11 @@ describe('heddle check', () => {
     expect(thrown.err).toMatch(/the set-up of the check threw: no \(at throwing\.check\.ts:2:35\)/)
     const atLoad = await heddleCheck([checkFile('atload.check.ts', "throw new Error('no')")])
     expect(atLoad.err).toMatch(/atload\.check\.ts could not be loaded: no \(at atload\.check\.ts:2:7\)/)
+    checkFile('enum.ts', 'export enum Color { Red }')
+    const enumeration = await heddleCheck([checkFile('colour.check.ts', `import './enum.ts'`)])
+    expect(enumeration.err).toMatch(
+      /colour\.check\.ts could not be loaded: .*enum.*\(at \S*\/enum\.ts:2\); Node only/,
+    )
     const broken = await heddleCheck([checkFile('broken.check.ts', 'check(\n')])
     expect(broken.code).toBe(2)
     expect(broken.err).toMatch(/broken\.check\.ts could not be loaded/)

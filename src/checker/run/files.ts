@@ -6,9 +6,10 @@ import { CheckError } from '../errors.ts'
 import { messageWithPlace } from '../async/place.ts'
 import { checkedUrl, instrumentChecks } from './loader.ts'
 import { evaluatedFile, isLoaded } from './modulegraph.ts'
+import { shorten } from '../report/paths.ts'
 import type { CheckOptions } from './options.ts'
 
-const CHECK_FILE = /\.check\.[cm]?[jt]s$/
+const CHECK_FILE = /\.check\.[cm]?[jt]sx?$/
 
 /** The check files under the given paths, in order. A path of a file is used as it is. */
 export function findCheckFiles(paths: readonly string[]): string[] {
@@ -70,6 +71,16 @@ export function checkUrls(file: string, { modules = [] }: Pick<CheckOptions, 'mo
   return lists.map(list => checkedUrl(href, list))
 }
 
+/** The message of an error that Node or the compiler found in a text, and the place if only Node's stack has it. */
+function syntaxError(error: SyntaxError): string {
+  const { code } = error as NodeJS.ErrnoException
+  const [, file, line] = /^(?:file:\/\/)?(\/.*?)(?:\?.*)?:(\d+)\n/.exec(error.stack ?? '') ?? []
+  const place = file === undefined ? '' : ` (at ${shorten(file)}:${line})`
+  return code === 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX'
+    ? `${error.message}${place}; Node only removes types: write it in plain JavaScript there (an object for an enum, a field for a parameter property), or run the check in vitest with \`heddle/checker/vite\``
+    : `${error.message}${place}`
+}
+
 /** Files that are loaded, by URL: Node evaluates each once. */
 const loaded = new Map<string, LoadedCheck[]>()
 /** How many checks the evaluation of a file has declared, by that file and the modules named with it. */
@@ -91,7 +102,7 @@ async function declaredIn(file: string, modules: readonly string[]): Promise<Loa
     await import(url)
   } catch (error) {
     if (error instanceof CheckError) throw error
-    const detail = error instanceof SyntaxError ? error.message : messageWithPlace(error)
+    const detail = error instanceof SyntaxError ? syntaxError(error) : messageWithPlace(error)
     throw new CheckError('ERR_CHECK_LOAD', `${file} could not be loaded: ${detail}`, { cause: error })
   } finally {
     collectChecks(undefined)
