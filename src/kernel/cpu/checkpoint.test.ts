@@ -3,7 +3,9 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { Mutex, RwLock, Semaphore } from '../../sync/index.ts'
 import { Kernel } from '../boot/kernel.ts'
 import type { KernelOptions } from '../boot/options.ts'
+import { checksum } from '../../../testing/durable/images.ts'
 import { JobImages } from '../spawn/job.ts'
+import { readSuspended } from './suspendedtask.ts'
 import type * as Work from '../../../testing/kernel/fixtures/handmoved.ts'
 import { plainSpin } from '../../../testing/kernel/fixtures/handmoved.ts'
 
@@ -295,6 +297,49 @@ test('bytes that are no whole image are refused', async () => {
   }
   expect(await kernel.resume(image)).toBe(plainSpin(ROUNDS))
 })
+
+/** Changes bytes of the state in an image, and its checksums. Null: there is no such text. */
+function forged(image: Uint8Array, change: (state: Buffer) => boolean): Uint8Array {
+  const bytes = image.slice()
+  const at = bytes.length - readSuspended(bytes).image.length
+  expect(change(Buffer.from(bytes.buffer, at))).toBe(true)
+  checksum(bytes, at)
+  return bytes
+}
+
+test('an image with a task-local that the code here has not is changed code, and the CPU lives', async () => {
+  const { kernel, work } = await booted({ cpus: 1 })
+  const deaths: unknown[] = []
+  kernel.on('death', death => deaths.push(death))
+  const task = kernel.spawn(work.nested, [ROUNDS, null, 'mine'])
+  await until(() => task.status.started !== null)
+  const image = await task.suspendToBytes()
+  const other = forged(image, state => state.write('Mandmoved', state.lastIndexOf('handmoved.ts:')) > 0)
+  await expect(kernel.resume(other).join()).rejects.toMatchObject({
+    code: 'ERR_HEDDLE_CODE_CHANGED',
+    message: expect.stringMatching(/TaskLocal '.*Mandmoved\.ts:\d+:\d+'.*give it a name/),
+  })
+  const migrated = kernel.resume(other, { onCodeChanged: (_bytes, error) => error.function })
+  expect(await migrated).toMatch(/Mandmoved/)
+  expect(await kernel.resume(image)).toMatchObject({ local: 'mine' })
+  expect(deaths).toEqual([])
+})
+
+test.each(['frames', 'flags', 'isKilled', 'locals', 'locks', 'shares'])(
+  'an image that has lost its %s, with right checksums, is the error of its task, and the CPU lives',
+  async field => {
+    const { kernel, work } = await booted({ cpus: 1 })
+    const deaths: unknown[] = []
+    kernel.on('death', death => deaths.push(death))
+    const task = kernel.spawn(work.nested, [ROUNDS, null, 'mine'])
+    await until(() => task.status.started !== null)
+    const image = await task.suspendToBytes()
+    const other = forged(image, state => state.write('X', state.indexOf(field)) > 0)
+    await expect(kernel.resume(other).join()).rejects.toMatchObject({ code: 'ERR_HEDDLE_IMAGE' })
+    expect(await kernel.spawn(work.plainSpin, [1])).toBe(plainSpin(1))
+    expect(deaths).toEqual([])
+  },
+)
 
 test('a task whose slot had one with checkpoints has none of its words', async () => {
   const { kernel, work } = await booted({ cpus: 1 })

@@ -48,7 +48,6 @@ import { JobCode } from '../spawn/jobcode.ts'
 import { JobArguments } from './jobarguments.ts'
 import { Checkpointer } from './checkpointer.ts'
 import { STAYS, TaskMover } from './mover.ts'
-import type { TaskImage } from './taskimage.ts'
 import { beginsJob } from './mailwords.ts'
 import { here } from './here.ts'
 import { Stretches } from './stretches.ts'
@@ -283,19 +282,18 @@ export class KernelCpu implements Runner {
   /** Continues a task that was packed on another CPU. */
   private goOn(task: number, job: number): number {
     const failed = this.run?.extras?.settled?.threw === true
-    let image: TaskImage
+    const run = this.currentRun()
     try {
       const missing = failed ? null : this.mover.missingCode(job)
-      if (missing !== null) return awaitResult(this, this.currentRun(), missing)
-      image = this.mover.read(job)
+      if (missing !== null) return awaitResult(this, run, missing)
+      this.mover.read(run)
     } catch (error) {
       this.claim(task, job)
       takePacked(this.s, task)
       return this.finish({ threw: true, value: error })
     }
-    const run = this.currentRun()
     beginsJob(this.view.i32, job, this.cpu.id)
-    this.mover.take(run, image)
+    this.mover.take(run)
     if (this.view.i32[job + Job.context] !== 0) this.openContext(job)
     return this.advance(run)
   }

@@ -234,11 +234,14 @@ export class TaskMover {
     return Promise.all(missing.map(({ url }) => importModule(url, code.source)))
   }
 
-  /** (F) Reads the state of a packed task. Throws if its code has changed. */
-  read(job: number): TaskImage {
+  /**
+   * (F) Reads the state of a packed task into a new CPU task. Throws, and has changed nothing, if its code has
+   * changed, or if the image is none.
+   */
+  read(run: CpuTask): void {
     const { view } = this.on
-    const bytes = this.bytesOf(job)
-    return (bytes === null ? view.codec.decodeImage(this.wordOf(job)) : imageFromBytes(bytes)) as TaskImage
+    const bytes = this.bytesOf(run.job)
+    restoreTask(run, bytes === null ? view.codec.decodeImage(this.wordOf(run.job)) : imageFromBytes(bytes))
   }
 
   /** The image of a packed task: its state, or its last checkpoint. */
@@ -256,9 +259,8 @@ export class TaskMover {
   }
 
   /** (G) to (I): from here on the task is this CPU's. */
-  take(run: CpuTask, image: TaskImage): void {
+  take(run: CpuTask): void {
     const { view, s } = this.on
-    restoreTask(run, image)
     takePacked(s, run.task)
     view.codec.drop(view.openImages(run.job) + JobImages.image) // (I)
     Atomics.and(view.i32, run.job + Job.control, ~JOB_IMAGE_BYTES)

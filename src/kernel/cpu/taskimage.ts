@@ -10,6 +10,7 @@ import {
   RUN_TIMED,
   RUN_WAKEABLE,
 } from './cputask.ts'
+import { ImageError } from '../../payload/imagekinds.ts'
 import { localOf, nameOfLocal } from './tasklocal.ts'
 
 /**
@@ -82,11 +83,16 @@ export function imageOf(run: CpuTask): TaskImage {
   }
 }
 
-/** Fills a new CPU task from the decoded value. */
-export function restoreTask(run: CpuTask, image: TaskImage): void {
+/**
+ * Fills a new CPU task from the decoded value. An image may come from anywhere: if this throws, the task is as
+ * it was.
+ */
+export function restoreTask(run: CpuTask, image: unknown): void {
+  if (!isTaskImage(image)) throw new ImageError('the image holds no state of a task')
+  const locals = new Map(image.locals.map(([name, value]) => [localOf(name), value]))
   run.become(unpackFrames(image.frames))
   run.sent = image.sent
-  run.flags |= image.flags
+  run.flags |= image.flags & WAIT_FLAGS
   if (image.isKilled) {
     const rare = extrasOf(run)
     rare.isKilled = true
@@ -94,10 +100,18 @@ export function restoreTask(run: CpuTask, image: TaskImage): void {
   }
   if (image.locks > 0 || image.shares > 0) {
     const rare = extrasOf(run)
-    rare.locks = Number(image.locks)
-    rare.shares = Number(image.shares)
+    rare.locks = image.locks
+    rare.shares = image.shares
   }
-  if (image.locals.length > 0) {
-    extrasOf(run).locals = new Map(image.locals.map(([name, value]) => [localOf(name), value]))
-  }
+  if (locals.size > 0) extrasOf(run).locals = locals
+}
+
+function isTaskImage(image: unknown): image is TaskImage {
+  const { flags, isKilled, locals, locks, shares } = (image ?? {}) as Partial<TaskImage>
+  return (
+    [flags, locks, shares].every(Number.isInteger) &&
+    typeof isKilled === 'boolean' &&
+    Array.isArray(locals) &&
+    locals.every(local => Array.isArray(local) && typeof local[0] === 'string')
+  )
 }

@@ -1,3 +1,5 @@
+import { CodeChangedError } from '../../coroutine/core/movable.ts'
+
 /**
  * The names of task-locals, by which a task that has moved finds them on its new CPU. A module makes its
  * task-locals when it is loaded, so the place in the source names one, the same on every CPU. A task-local
@@ -24,11 +26,15 @@ export function nameOfLocal(local: object): string | null {
   return names.get(local) ?? null
 }
 
-/** The task-local of a name. Throws if this CPU has none. */
+/** The task-local of a name. Throws if this CPU has none: its code is not that of the sender. */
 export function localOf(name: string): object {
   const local = byName.get(name)
   if (local !== undefined) return local
-  throw new Error(`the task has a value for the TaskLocal '${name}', which does not exist on this CPU`)
+  throw new CodeChangedError(
+    name.replace(/:\d+:\d+$/, ''),
+    name,
+    `the task has a value for the TaskLocal '${name}', and there is none here; for images that other code or another folder reads, give it a name: new TaskLocal(initial, { name })`,
+  )
 }
 
 interface Captures {
