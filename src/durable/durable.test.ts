@@ -946,6 +946,14 @@ describe('a kernel that cannot be used', () => {
     await expect(Durable.open({ kernel: wrong as never, folder: 'memory://' })).rejects.toThrow(message)
   })
 
+  test('simulated CPUs are refused', async () => {
+    const own = await Kernel.boot({ cpus: 1, machine: 'simulated', seed: 1 })
+    await expect(Durable.open({ kernel: own, folder: 'memory://' })).rejects.toThrow(
+      "kernel: it has simulated CPUs, which cannot run durable runs; boot one with machine: 'threads'",
+    )
+    await own.close()
+  })
+
   async function withOwnKernel(
     body: (own: Kernel, runs: Runs, durable: Durable, warnings: string[]) => Promise<void>,
     options: object = {},

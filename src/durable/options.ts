@@ -147,6 +147,10 @@ function checkKernel(kernel: unknown): void {
     throw new TypeError(
       `kernel: ${show(kernel)} is not a kernel; give the result of await Kernel.boot(), or leave it out`,
     )
+  if (internals.isSimulated)
+    throw new TypeError(
+      "kernel: it has simulated CPUs, which cannot run durable runs; boot one with machine: 'threads'",
+    )
   const ended = internals.endedBy()
   if (ended !== null)
     throw new TypeError(`kernel: it runs nothing any more (${ended.message}); give one that is open`, {

@@ -285,10 +285,12 @@ export class Kernel {
     readonly imported: ReadonlyMap<string, Promise<Readonly<Record<string, Spawnable>>>>
     /** Why it runs no more tasks: it is closed, or a fault has ended it. Null: it runs. */
     readonly endedBy: () => Error | null
+    readonly isSimulated: boolean
   } {
     const { view, machine } = this.booted
     const endedBy = (): Error | null => this.endedBy('spawn')
-    return { view, machine, cpuSet: this.cpuSet, imported: this.imports.imported, endedBy }
+    const { imported } = this.imports
+    return { view, machine, cpuSet: this.cpuSet, imported, endedBy, isSimulated: this.driver !== null }
   }
 
   /** Tasks that have not ended. */
