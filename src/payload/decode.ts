@@ -223,6 +223,7 @@ export class PayloadDecoder {
 
   private object(keys: readonly string[]): Record<string, unknown> {
     let object = this.into as Record<string, unknown> | null
+    const isInstance = object !== null
     if (object === null) {
       object = {}
       this.objects.push(object)
@@ -231,7 +232,8 @@ export class PayloadDecoder {
       if (this.isAbsent()) continue
       const key = keys[index]
       const value = this.value()
-      if (key === '__proto__') define(object, key, value)
+      // An instance may hide an accessor of its class, which an assignment would call.
+      if (key === '__proto__' || (isInstance && key in object)) define(object, key, value)
       else object[key] = value
     }
     return object
