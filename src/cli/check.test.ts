@@ -240,6 +240,17 @@ describe('heddle check', () => {
     const atLoad = await heddleCheck([checkFile('atload.check.ts', "throw new Error('no')")])
     expect(atLoad.err).toMatch(/atload\.check\.ts could not be loaded: no \(at atload\.check\.ts:2:7\)/)
     checkFile('enum.ts', 'export enum Color { Red }')
+    const rejects = `check('rejects', () => {
+      ${words}
+      const add = () => { Atomics.add(memory, 0, 1) }
+      return { threads: [add, add], final: () => { void (async () => { throw new Error('late') })() } }
+    })\n`
+    const wrong = `check('wrong', () => ({ threads: [] }))\n`
+    const rejected = await heddleCheck([checkFile('rejects.check.ts', `${wrong}${rejects}${adder}`)])
+    expect(rejected.err).toMatch(
+      /rejects .*ERR_CHECK_PROMISE\]\n.*nothing handles it: late \(at rejects\.check/,
+    )
+    expect(rejected.out).toMatch(/^✓ adders: .*\n\n3 checks: 1 passed, 0 failed, 2 could not be run\n$/)
     const enumeration = await heddleCheck([checkFile('colour.check.ts', `import './enum.ts'`)])
     expect(enumeration.err).toMatch(
       /colour\.check\.ts could not be loaded: .*enum.*\(at \S*\/enum\.ts:2\); Node only/,

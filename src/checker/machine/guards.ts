@@ -238,9 +238,10 @@ export class Guards {
     this.refuseAll(WeakRef.prototype.deref, () => {
       pending.unseen ??= `a WeakRef was read, ${where()}: only that what it refers to is still there was tried`
     })
-    this.refuse(globalThis, 'setTimeout', 'setTimeout()', 'make the callback a thread of the check')
-    this.refuse(globalThis, 'setImmediate', 'setImmediate()', 'make the callback a thread of the check')
-    this.refuse(globalThis, 'setInterval', 'setInterval()', 'make the callback a thread of the check')
+    for (const name of ['setTimeout', 'setImmediate', 'setInterval']) {
+      this.refuse(globalThis, name, `${name}()`, 'make the callback a thread of the check')
+      this.refuseInAssertions(name)
+    }
     this.refuse(globalThis, 'queueMicrotask', 'queueMicrotask()', 'make the callback a thread of the check')
     if (typeof process === 'object')
       this.refuse(process, 'nextTick', 'process.nextTick()', 'make the callback a thread of the check')
@@ -273,6 +274,23 @@ export class Guards {
     Object.setPrototypeOf(CheckedDate, RealDate)
     CheckedDate.prototype = RealDate.prototype
     this.replace(globalThis, 'Date', CheckedDate)
+  }
+
+  /** Refuses a timer in an assertion, also for code that catches the error: the check would pass before. */
+  private refuseInAssertions(name: string): void {
+    const real = (globalThis as unknown as Record<string, (...args: unknown[]) => unknown>)[name]
+    const refusing = (...args: unknown[]): unknown => {
+      if (pending.judging && pending.current < 0) {
+        const error = new CheckError(
+          'ERR_CHECK_SETUP',
+          `an assertion called ${name}(), whose callback judges nothing: the check is judged before it runs; call its code in the assertion itself`,
+        )
+        pending.refusal ??= error
+        throw error
+      }
+      return real(...args)
+    }
+    this.replace(globalThis, name, Object.assign(refusing, real))
   }
 
   /** `allowed`: whether a call with these arguments is fixed. */

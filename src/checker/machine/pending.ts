@@ -93,6 +93,8 @@ export interface PendingOperations {
   refusal: Error | undefined
   /** The first code that ran inside a thread and that the checker does not know: see unseen.ts. */
   unseen: string | undefined
+  /** An assertion is running: the final one, or that of `always`. */
+  judging: boolean
   /** Functions of the language and the host that a thread must not call, under any name: see guards.ts. */
   refused: Map<unknown, Refused>
   /** Target and handler of each proxy that was created during a check. */
@@ -144,6 +146,7 @@ export const pending: PendingOperations = (holder[key] ??= {
   place: -1,
   refusal: undefined,
   unseen: undefined,
+  judging: false,
   refused: new Map(),
   proxies: new WeakMap(),
   marks: new Set(),

@@ -87,8 +87,10 @@ export function judge(
   machine.outcome = machine.results.some(value => value !== undefined) ? machine.results : undefined
   if (stuck !== undefined || machine.final === undefined) return stuck
   try {
+    pending.judging = true
     machine.outcome = machine.final({ crashed: machine.crashed, results: machine.results })
   } catch (thrown) {
+    if (pending.refusal !== undefined) throw pending.refusal
     const error = readable(thrown)
     return {
       kind: 'assertion',
@@ -98,7 +100,10 @@ export function judge(
       marked: [],
       error,
     }
+  } finally {
+    pending.judging = false
   }
+  if (pending.refusal !== undefined) throw pending.refusal
   return undefined
 }
 

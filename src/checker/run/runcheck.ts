@@ -8,6 +8,7 @@ import {
   type DeclaredCheck,
   searchOf,
 } from '../check.ts'
+import { messageWithPlace } from '../async/place.ts'
 import { CheckError } from '../errors.ts'
 import { shorten } from '../report/paths.ts'
 import type { RecordedStep } from '../report/recording.ts'
@@ -116,17 +117,25 @@ export class CheckRunner {
     this.current = this.watched?.begin(file, check.name, check.id) ?? -1
     try {
       const question = this.remembers ? this.remembered.questionOf(file, check, merged) : undefined
-      const { rejections } = this
+      this.rejections = []
       const explored = await this.search(file, check, merged)
-      // A promise that the check has left rejected ends the process, before there is a result to keep.
+      // Node reports a promise that the check has left rejected when the microtasks are done.
       await new Promise(resolve => setImmediate(resolve))
-      const isWhole = this.rejections === rejections && !this.interrupted.now
-      if (question !== undefined) this.remembered.keep(question, explored.result, !isWhole)
+      if (this.rejections.length > 0 && explored.result.failure === undefined)
+        throw new CheckError(
+          'ERR_CHECK_PROMISE',
+          `a promise was rejected and nothing handles it: ${messageWithPlace(this.rejections[0])}. The check is judged before: await the promise in a thread, or handle its rejection`,
+        )
+      if (question !== undefined) this.remembered.keep(question, explored.result, this.interrupted.now)
       this.report(file, explored, merged)
     } catch (error) {
+      // Code of a wrong check may continue and fail.
+      await new Promise(resolve => setImmediate(resolve))
       if (!(error instanceof CheckError)) throw error
       this.watched?.wrong(this.current, error)
       this.reportWrong(file, check.name, error)
+    } finally {
+      this.rejections = undefined
     }
   }
 
@@ -140,13 +149,13 @@ export class CheckRunner {
     this.watchdog.pat(label)
   }
 
-  /** How many rejections nothing has handled. */
-  private rejections = 0
+  /** The rejections that nothing has handled since the running check began; undefined between checks. */
+  private rejections: unknown[] | undefined
 
   private readonly onRejection = (error: unknown): void => {
-    this.rejections++
+    if (this.rejections !== undefined) this.rejections.push(error)
     // Code of a wrong check may continue and fail later: the check has already been reported.
-    if (this.tally.wrong === 0) throw error
+    else if (this.tally.wrong === 0) throw error
   }
 
   private get remembers(): boolean {

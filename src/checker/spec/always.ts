@@ -1,7 +1,7 @@
 import { show } from '../../coroutine/core/knownoptions.ts'
 import { CheckError } from '../errors.ts'
 import type { Memory } from '../machine/memory.ts'
-import { realOf } from '../machine/pending.ts'
+import { pending, realOf } from '../machine/pending.ts'
 import { requireSynchronous } from '../machine/program.ts'
 import { kindOf } from '../machine/views.ts'
 
@@ -70,10 +70,19 @@ export class Watch {
   look(): void {
     const { names, views, indexes, values } = this
     for (let i = 0; i < names.length; i++) values[names[i]] = views[i][indexes[i]]
-    const result = this.holds(values)
+    const result = this.judge(values)
     if (result === undefined || result === true) return
     if (!result) throw new Error(`\`holds\` returned ${show(result)}`)
     requireSynchronous('`holds`', result)
+  }
+
+  private judge(values: Record<string, number>): unknown {
+    pending.judging = true
+    try {
+      return this.holds(values)
+    } finally {
+      pending.judging = false
+    }
   }
 
   /** The values that the words had at the last `look`, for a report. */

@@ -76,6 +76,20 @@ export const wrongs: readonly Wrong[] = [
   })),
   beside('final returns a function', () => ({ final: () => fail })),
   beside('final returns false', memory => ({ final: () => memory[0] === 3 })),
+  ...['setTimeout', 'setInterval', 'setImmediate'].flatMap(name => {
+    const later = (): void => void (globalThis as any)[name](fail, 0)
+    const caught = (): void => {
+      try {
+        later()
+      } catch {}
+    }
+    return [later, caught].flatMap(set => [
+      beside(`final calls ${set.name} ${name}`, () => ({ final: set })),
+      beside(`holds calls ${set.name} ${name}`, memory => ({
+        always: { words: { sum: [memory, 0] }, holds: set },
+      })),
+    ])
+  }),
   beside('final is no function', () => ({ final: 3 })),
   beside(
     'holds is async',
