@@ -202,9 +202,18 @@ describe('a wrong check of asynchronous code', () => {
   })
 
   test('says what is wrong with an operation', async () => {
-    expect((await wrong(({ io }) => ({ tasks: [() => io('x', 1, { takes: [-1] })] }))).message).toContain(
-      '`takes` is [-1]',
-    )
+    for (const [options, text] of [
+      [{ takes: [-1] }, '`takes` is [-1]'],
+      [{ take: 5 }, 'there is no option "take"; it takes takes, line, signal'],
+      [{ signal: new AbortController() }, '`signal` is '],
+      [5, '5 is not an object with options'],
+      [null, 'null is not an object with options'],
+    ] as const) {
+      const { code, message } = await wrong(({ io }) => ({ tasks: [() => io('x', 1, options as never)] }))
+      expect(code, text).toBe('ERR_CHECK_SETUP')
+      expect(message).toContain(text)
+    }
+    await check.async('no signal', ({ io }) => ({ tasks: [() => io('x', 1, { signal: null as never })] }))
     expect((await wrong(({ io }) => ({ tasks: [() => io(1 as never)] }))).message).toContain(
       'names the operation',
     )

@@ -32,6 +32,7 @@ function operation(
       `io(${show(name)}): the first argument names the operation; io('load user', () => user)`,
     )
   }
+  refuseOptions(execution, name, options)
   const { line, signal } = options
   const delay = durationOf(execution, name, options.takes)
   return new Promise((resolve, reject) => {
@@ -66,6 +67,23 @@ function operation(
     }
     signal?.addEventListener('abort', abort, { once: true })
   })
+}
+
+/** An option that means nothing, or a signal that is none, would leave orders out in silence. */
+function refuseOptions(execution: Execution, name: string, options: IoOptions): void {
+  const call = `io(${show(name)})`
+  if (typeof options !== 'object' || options === null)
+    throw wrong(
+      execution,
+      `${call}: ${show(options)} is not an object with options; give { takes, line, signal }`,
+    )
+  for (const key in options) {
+    if (key !== 'takes' && key !== 'line' && key !== 'signal')
+      throw wrong(execution, `${call}: there is no option ${show(key)}; it takes takes, line, signal`)
+  }
+  const { signal } = options as { signal?: Partial<AbortSignal> | null }
+  if (signal !== undefined && signal !== null && typeof signal.addEventListener !== 'function')
+    throw wrong(execution, `${call}: \`signal\` is ${show(signal)}; it must be an AbortSignal`)
 }
 
 function durationOf(execution: Execution, name: string, takes: IoOptions['takes']): number | undefined {
