@@ -8,7 +8,7 @@ import { type Postgres, startPostgres } from '../../testing/durable/postgres.ts'
 import type { RunEvent, RunStatus } from '../durable/states.ts'
 import { listText, showText } from './runs.ts'
 import { databaseError, placeOf } from './runsdatabase.ts'
-import { ageText, bytesText, jsonOf, progressText, shareOf } from './runtexts.ts'
+import { ageText, bytesText, jsonOf, noteOf, progressText, shareOf } from './runtexts.ts'
 import { terminalOf } from './terminal.ts'
 
 const fixtures = resolve(import.meta.dirname, '../../testing/cli/fixtures/durable')
@@ -299,6 +299,12 @@ describe('a run as text', () => {
       'checkpoint epoch 1  bytes 2',
       'error      epoch 1  message no luck',
     ])
+  })
+
+  it('shows the progress of a run that goes on, and none of one that has ended', () => {
+    const run = { blocked: null, cancelling: false, wakesAt: null, progress: 0.25 } as never
+    const noteIn = (state: string): string => noteOf(Object.assign({ state }, run))
+    expect(['running', 'queued', 'completed', 'cancelled'].map(noteIn)).toEqual(['25 %', '25 %', '', ''])
   })
 
   it('has a share where the progress has one', () => {

@@ -1,6 +1,6 @@
 /** Durable runs as text for people, and as JSON. */
 import { bar, fit, formatMs, paint, type Terminal } from './terminal.ts'
-import type { RunError, RunState, RunStatus } from '../durable/states.ts'
+import { hasEnded, type RunError, type RunState, type RunStatus } from '../durable/states.ts'
 
 /** The share that is done, if the progress says so: a number from 0 to 1, or `{ done, total }`. */
 export function shareOf(progress: unknown): number | null {
@@ -71,6 +71,8 @@ export function noteOf(run: RunStatus): string {
   if (run.cancelling) return 'is being cancelled'
   if (run.state === 'waiting') return `for ${oneLine(run.waitsFor ?? '')}`
   if (run.wakesAt !== null) return `until ${timeText(run.wakesAt)}`
+  // Not every progress is stored: that of a run that has ended is seldom the last one.
+  if (hasEnded(run.state)) return ''
   return progressText(run.progress)
 }
 
