@@ -1055,8 +1055,43 @@ describe('a database that cannot be used', () => {
     },
   )
 
+  test.each([
+    [
+      'another encoding',
+      "create database latin encoding 'LATIN1' lc_collate 'C' lc_ctype 'C' template template0",
+      '',
+      'latin',
+      "heddle/durable: the database has the encoding LATIN1, and UTF8 is needed; use one that was made with encoding 'UTF8'",
+    ],
+    [
+      'tables of another program',
+      'create database taken',
+      'create schema heddle; create table heddle.run (other int)',
+      'taken',
+      'relation "run" already exists; the schema heddle has tables of another program; use another database',
+    ],
+    [
+      'no writes',
+      'create database standby',
+      'alter database standby set default_transaction_read_only = on',
+      'standby',
+      'the server takes no writes; give the URL of the primary server',
+    ],
+  ])('a database with %s is refused', async (_, make, change, name, message) => {
+    const on = async (url: string, script: string): Promise<void> => {
+      const admin = await openPostgres({ url, connections: 1, onError: () => undefined })
+      await admin.script(script)
+      await admin.close()
+    }
+    await on(postgres.url, make)
+    const url = new URL(postgres.url)
+    url.pathname = `/${name}`
+    if (change !== '') await on(url.href, change)
+    await expect(Durable.open({ database: url.href })).rejects.toThrow(message)
+  })
+
   test('a server that is too old is refused', async () => {
-    const old = { query: () => Promise.resolve([{ version: 130_016 }]) }
+    const old = { query: () => Promise.resolve([{ version: 130_016, encoding: 'UTF8' }]) }
     await expect(migrate(old as never)).rejects.toThrow(
       'heddle/durable: the server is PostgreSQL 13, and 14 or later is needed',
     )

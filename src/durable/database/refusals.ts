@@ -9,6 +9,8 @@ const fixes: Readonly<Record<string, string>> = {
   '28P01': 'check user and password in the URL',
   '28000': 'check user and password in the URL, and the pg_hba.conf of the server',
   '3D000': 'create the database, or check its name in the URL',
+  '25006': 'the server takes no writes; give the URL of the primary server, and a user that may write',
+  '42P07': 'the schema heddle has tables of another program; use another database',
   '42501': 'heddle keeps its tables in schemas of its own; the user needs the right to create them',
   '53300': 'the server has no connection left; raise its max_connections, or end other clients',
   '57P03': 'the server starts; try again',

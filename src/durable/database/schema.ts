@@ -93,11 +93,18 @@ const MIGRATION_LOCK = 0x6864_6c31
 const SERVER_MIN = 140_000
 
 async function checkServer(database: Database): Promise<void> {
-  const [row] = await database.query("select current_setting('server_version_num')::int as version")
-  const version = row!.version as number
+  const [row] = await database.query(
+    "select current_setting('server_version_num')::int as version, current_setting('server_encoding') as encoding",
+  )
+  const { version, encoding } = row as { version: number; encoding: string }
   if (version < SERVER_MIN)
     throw new Error(
       `heddle/durable: the server is PostgreSQL ${Math.trunc(version / 10_000)}, and ${SERVER_MIN / 10_000} or later is needed; use a later one`,
+    )
+  // Another encoding refuses texts of programs, or mixes them up.
+  if (encoding !== 'UTF8')
+    throw new Error(
+      `heddle/durable: the database has the encoding ${encoding}, and UTF8 is needed; use one that was made with encoding 'UTF8'`,
     )
 }
 
