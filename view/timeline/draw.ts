@@ -343,6 +343,10 @@ function drawArrows(context: CanvasRenderingContext2D, chart: Chart, palette: Pa
     if (lane !== null) rows.set(lane.track.id, RULER + top + height / 2 - chart.scroll)
   }
   const arrows = data.trace.arrowsIn(window.from, Math.min(window.to, until), ARROWS_MAX)
+  context.save()
+  context.beginPath()
+  context.rect(GUTTER, RULER, chart.width - GUTTER, chart.height - RULER - OVERVIEW)
+  context.clip()
   // When there are too many to follow, only those of the selection are drawn.
   const focus = chart.selected === null ? 0 : focusOf(chart)
   const shown = arrows ?? (focus === 0 ? [] : (data.trace.arrowsIn(window.from, window.to, 20_000) ?? []))
@@ -357,7 +361,7 @@ function drawArrows(context: CanvasRenderingContext2D, chart: Chart, palette: Pa
     const [from, to] = [rows.get(arrow.fromTask), rows.get(arrow.toTask)]
     if (arrow.fromTask !== arrow.toTask) drawArrow(context, chart, from, to, arrow)
   }
-  context.globalAlpha = 1
+  context.restore()
 }
 
 function focusOf({ selected }: Chart): number {
@@ -377,13 +381,14 @@ function drawArrow(
   { kind, fromTime, toTime }: Arrow,
 ): void {
   if (fromY === undefined || toY === undefined || fromY === toY) return
-  const fromX = chart.xOf(fromTime)
+  // One that begins before the window begins at its edge, not among the names.
+  const fromX = Math.max(GUTTER, chart.xOf(fromTime))
   const toX = chart.xOf(toTime)
   if (toX < GUTTER || fromX > chart.width) return
   const down = toY > fromY ? 1 : -1
   context.setLineDash(kind === WAKES ? [] : kind === MOVES ? [2, 2] : [5, 3])
   context.beginPath()
-  context.moveTo(Math.max(GUTTER, fromX), fromY)
+  context.moveTo(fromX, fromY)
   const bend = Math.min(24, Math.max(6, (toX - fromX) / 2))
   context.bezierCurveTo(fromX + bend, fromY, toX - bend, toY, toX, toY - down * 3)
   context.stroke()
