@@ -297,9 +297,17 @@ export class Analyzer {
 
   #misplacedDirective(node: Node, func: Func): void {
     const literal = bare(node.expression)
-    if (literal.type !== 'Literal' || !isTaskDirective(literal.value)) return
+    const isTemplate = literal.type === 'TemplateLiteral' && literal.expressions.length === 0
+    if (!isTemplate && literal.type !== 'Literal') return
+    if (!isTaskDirective(isTemplate ? literal.quasis[0].value.cooked : literal.value)) return
     const body: Node[] = func.kind === 'module' ? func.node.body : (func.node.body?.body ?? [])
     if (!directives(body).includes(node)) this.#misplaced.push(node)
+  }
+
+  /** In a class body, the directive is the name of a field. */
+  misplacedField({ key, computed, value }: Node): void {
+    if (key?.type === 'Literal' && !computed && value == null && isTaskDirective(key.value))
+      this.#misplaced.push(key)
   }
 
   #lexical(from: Func, what: 'This' | 'Arguments' | 'Target' | 'Super'): void {

@@ -58,6 +58,7 @@ function visitElement(walk: Analyzer, element: Node, owner: Node, scope: Scope, 
     if (!element.computed) walk.ownMethods.add(wordOf(element.key))
     return
   }
+  walk.misplacedField(element)
   const pseudo = new Func(element, func, 'initializer')
   pseudo.strict = true
   pseudo.owner = owner

@@ -114,6 +114,8 @@ describe("'use task' in a place where it has no effect", () => {
     ['in parentheses', "function f() { ('use task') }"],
     ['in a static block', "class A { static { 'use task' } }"],
     ['late in a module', "let x = 1\n'use task'"],
+    ['in a class body', "class A { 'use task'; m() {} }"],
+    ['in back-quotes', 'function f() { `use task`; for (;;); }'],
   ])('%s is a warning', (_, source) => {
     const { diagnostics, changed } = compile(source, 'a.js')
     expect(diagnostics.map(({ code }) => code)).toEqual(['misplaced-directive'])
