@@ -65,6 +65,30 @@ test.each([
   expect(immovable(movable(text, 'named.js').run!)).toContain('`heddle compile --stats` says why')
 })
 
+test('closures that a loop without safepoints makes move', () => {
+  const turns = (): number => 3
+  registerMovable('test', '', [{ key: 'three', hash: '', value: () => turns }])
+  const source = `'use task movable'
+    export function run(turns) {
+      const made = []
+      let i = 0
+      while (i < 3) { const j = i++; made[j] = { add: x => j + x, self: function down(n) { return n ? down(n - 1) : j } } }
+      do { const at = made.length; made[at] = { add: () => at, self: () => () => at } } while (made.length < 5)
+      for (let turn = 0; turn < turns(turn); turn++);
+      return made.map(({ add, self }) => [add(1), self(2), add.name])
+    }`
+  const counts = { preemptions: 0, moves: 0, obstacles: new Map<string, number>() }
+  const { value } = driveMoved(movable(source, 'loops.js', { strip: 1 }).run!, [turns], counts)
+  const called = (value as unknown[][]).map(([add, self, name]) => [
+    add,
+    typeof self === 'function' ? self() : self,
+    name,
+  ])
+  expect(called).toEqual([0, 1, 2, 3, 4].map(at => [at < 3 ? at + 1 : at, at, 'add']))
+  expect(counts.moves).toBeGreaterThan(2)
+  expect([...counts.obstacles]).toEqual([])
+})
+
 describe('what a module holds is the same object after a move', () => {
   const turns = (): number => 5
   registerMovable('test', '', [{ key: 'turns', hash: '', value: () => turns }])

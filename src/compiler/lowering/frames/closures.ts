@@ -16,6 +16,7 @@ import type { Binding } from '../../analysis/scope.ts'
 import { bare, boundNames, contains, isClass, isFunction, type Node, walk } from '../../analysis/syntax.ts'
 import { Rope, rope } from '../../output/rope.ts'
 import { bodyHash } from './bodyhash.ts'
+import { StripFrame } from './statements/strips.ts'
 import type { FramesLowering } from './frames.ts'
 import { isLexical, isOnlySelfCaptured, isReadEarly, isWithin, needsBox } from './plan.ts'
 
@@ -203,7 +204,8 @@ export class Closures {
     if (!isMethod && func.kind !== 'arrow' && func.kind !== 'expression' && func.kind !== 'declaration')
       return false
     if (func.kind === 'declaration' && way !== 'declared') return false
-    if (cx.frame !== null || func.refusals.length > 0 || this.whyFixed(func) !== null) return false
+    const isPlain = cx.frame === null || cx.frame instanceof StripFrame
+    if (!isPlain || func.refusals.length > 0 || this.whyFixed(func) !== null) return false
     return !func.twin || lowering.isMovable(func)
   }
 
