@@ -60,3 +60,28 @@ test.each([
   }
   expect(preempted).toEqual(expected)
 })
+
+test.each(['frames', 'generator'] as const)('so have errors of values with types: %s', lowering => {
+  const values = [
+    'v as number[]',
+    'v!',
+    'give(v) as number[]',
+    'o.v as number[]',
+    '(v as any)',
+    'v satisfies unknown',
+  ]
+  const runs = values.flatMap(value => [
+    `() => { const [a] = ${value}; give(a) }`,
+    `() => { const { a } = ${value}; give(a) }`,
+    `() => { for (const x of ${value}) give(x) }`,
+  ])
+  const text = `'use task'
+const give = <T>(x: T): T => { for (let i = 0; i < 2; i++); return x }
+const v = undefined as any
+const o = { v } as any
+export const runs = [${runs.join(',\n')}]`
+  const expected = (plain(text, 'types.ts')['runs'] as (() => unknown)[]).map(told)
+  const functions = compiled(text, 'types.ts', { lowering })['runs'] as (() => unknown)[]
+  expect(functions.map(told)).toEqual(expected)
+  expect(functions.map(fn => told(() => preemptEverywhere(fn, []).value))).toEqual(expected)
+})

@@ -10,18 +10,25 @@ import { bare, type Node, wordOf } from '../../analysis/syntax.ts'
  * it is in a temporary.
  */
 export function isDestructured(pattern: Node, source: Node): boolean {
-  if (pattern.type === 'ArrayPattern') return isNamedIterable(source) && source.type !== 'Identifier'
+  if (pattern.type === 'ArrayPattern') return isNamedIterable(source) && bare(source).type !== 'Identifier'
   if (pattern.type !== 'ObjectPattern') return false
   const { type, object } = bare(source)
   return type === 'CallExpression' || (type === 'MemberExpression' && object.type === 'Super')
 }
 
 /** True if the engine's message names the value that the array pattern of a declaration destructures. */
-export function isNamedIterable(source: Node): boolean {
+export function isNamedIterable(written: Node): boolean {
+  let source = written
+  while (isAnnotated(source)) source = source.expression
   if (source.type === 'CallExpression') return source.callee.type === 'Identifier'
   return (
     source.type === 'Identifier' || source.type === 'AwaitExpression' || source.type === 'YieldExpression'
   )
+}
+
+/** True for a value with a type behind it, which moves nothing in the text. */
+function isAnnotated({ type }: Node): boolean {
+  return type === 'TSAsExpression' || type === 'TSSatisfiesExpression' || type === 'TSNonNullExpression'
 }
 
 /** The value, after a check that the pattern can destructure it. `name`: see `calledName`. */

@@ -9,8 +9,7 @@ export function calleeText(node: Node): string {
 
 /** The engine's message for a loop over a value that is not iterable. */
 export function notIterableText(node: Node): string {
-  let inner = node
-  while (inner.type === 'ParenthesizedExpression') inner = inner.expression
+  const inner = bare(node)
   if (inner.type === 'CallExpression') {
     return `${print(inner.callee, '')} is not a function or its return value is not iterable`
   }
