@@ -1,14 +1,27 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { afterAll, describe, expect, test } from 'vitest'
 import { check, CheckError, type Program } from '../check.ts'
 import { loadInstrumented } from '../../../testing/checker/programs/load.ts'
 import type { Reach } from '../../../testing/checker/programs/reach.ts'
 
-let ways: readonly Reach[]
-beforeAll(async () => {
-  ;({ ways } = await loadInstrumented<typeof import('../../../testing/checker/programs/reach.ts')>(
-    new URL('../../../testing/checker/programs/reach.ts', import.meta.url),
-  ))
-})
+const folder = mkdtempSync(join(tmpdir(), 'heddle-reach-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const source = new URL('../../../testing/checker/programs/reach.ts', import.meta.url)
+
+/** The programs in a form in which the compiler knows the type of the view. */
+function typedSource(): URL {
+  const type = 'Int32Array<SharedArrayBuffer>'
+  const text = readFileSync(source, 'utf8').replace(/(?<=, )(?:v =>|\(v, )/g, found =>
+    found.startsWith('(') ? `(v: ${type}, ` : `(v: ${type}) =>`,
+  )
+  expect(text.split(type).length).toBeGreaterThan(100)
+  const file = join(folder, 'typedreach.ts')
+  writeFileSync(file, text)
+  return pathToFileURL(file)
+}
 
 /** The outcomes of the reader while the other thread writes both words, one after the other. */
 function seen(reach: Reach, others: Others): string[] {
@@ -42,7 +55,11 @@ const expected: Record<Reach['does'], string> = {
 }
 
 describe('code that reaches shared memory', () => {
-  test('takes a step for each element, or is refused with its place', async () => {
+  test.each([
+    ['', () => source],
+    [' through a view whose type is written down', typedSource],
+  ])('takes a step for each element, or is refused with its place%s', async (_, url) => {
+    const { ways } = await loadInstrumented<{ ways: readonly Reach[] }>(url())
     const others = await loadOthers()
     const wrong: string[] = []
     for (const reach of ways) {

@@ -7,7 +7,7 @@ import { shortNamespaces } from './builtins.ts'
 import type { Binding } from './scope.ts'
 import { bare, type Node } from './syntax.ts'
 
-type ValueType = 'string' | 'number' | 'array' | 'strings' | 'map' | 'set' | 'view'
+type ValueType = 'string' | 'number' | 'array' | 'strings' | 'typed' | 'map' | 'set' | 'view'
 
 const constructed: ReadonlyMap<string, ValueType> = new Map([
   ['Array', 'array'],
@@ -16,30 +16,33 @@ const constructed: ReadonlyMap<string, ValueType> = new Map([
   ['Set', 'set'],
   ['WeakSet', 'set'],
   ['DataView', 'view'],
-  ['Int8Array', 'array'],
-  ['Uint8Array', 'array'],
-  ['Uint8ClampedArray', 'array'],
-  ['Int16Array', 'array'],
-  ['Uint16Array', 'array'],
-  ['Int32Array', 'array'],
-  ['Uint32Array', 'array'],
-  ['Float32Array', 'array'],
-  ['Float64Array', 'array'],
-  ['BigInt64Array', 'array'],
-  ['BigUint64Array', 'array'],
+  ['Int8Array', 'typed'],
+  ['Uint8Array', 'typed'],
+  ['Uint8ClampedArray', 'typed'],
+  ['Int16Array', 'typed'],
+  ['Uint16Array', 'typed'],
+  ['Int32Array', 'typed'],
+  ['Uint32Array', 'typed'],
+  ['Float32Array', 'typed'],
+  ['Float64Array', 'typed'],
+  ['BigInt64Array', 'typed'],
+  ['BigUint64Array', 'typed'],
 ])
+
+const listMethods: ReadonlySet<string> = new Set(
+  (
+    'push pop shift unshift slice splice concat indexOf lastIndexOf includes at join reverse toReversed fill ' +
+    'copyWithin set subarray with keys'
+  ).split(' '),
+)
 
 /** Methods of these types that run none of the program's code. */
 const methods: Record<ValueType, ReadonlySet<string>> = {
   string: new Set(Object.getOwnPropertyNames(String.prototype).filter(name => !name.startsWith('replace'))),
   number: new Set(Object.getOwnPropertyNames(Number.prototype)),
-  array: new Set(
-    (
-      'push pop shift unshift slice splice concat indexOf lastIndexOf includes at join reverse toReversed fill ' +
-      'copyWithin set subarray with keys'
-    ).split(' '),
-  ),
-  strings: new Set(),
+  array: listMethods,
+  strings: listMethods,
+  typed: listMethods,
   map: new Set(['get', 'set', 'has', 'delete', 'clear']),
   set: new Set(['add', 'has', 'delete', 'clear']),
   view: new Set(Object.getOwnPropertyNames(DataView.prototype).filter(name => /^[gs]et/.test(name))),
@@ -47,7 +50,7 @@ const methods: Record<ValueType, ReadonlySet<string>> = {
 
 /** True if the method of this type is a built-in that runs none of the program's code. */
 export function isBuiltIn(type: ValueType, method: string): boolean {
-  return methods[type === 'strings' ? 'array' : type].has(method)
+  return methods[type].has(method)
 }
 
 export function typeOf(expression: Node, analysis: Analysis): ValueType | null {
@@ -107,7 +110,7 @@ function resultOf({ object, property }: Node, analysis: Analysis): ValueType | n
     if (name === 'split') return 'strings'
     return textFromText.has(name) ? 'string' : null
   }
-  if (type === 'array' || type === 'strings') {
+  if (isList(type)) {
     if (name === 'join') return 'string'
     if (name === 'slice' || name === 'concat' || name === 'reverse' || name === 'toReversed') return type
   }
@@ -130,8 +133,13 @@ export function hasFixedMethods(expression: Node, analysis: Analysis): boolean {
 }
 
 /** True for arrays. */
-export function isList(type: ValueType | null): boolean {
+export function isArray(type: ValueType | null): boolean {
   return type === 'array' || type === 'strings'
+}
+
+/** True for arrays and typed arrays. */
+export function isList(type: ValueType | null): boolean {
+  return isArray(type) || type === 'typed'
 }
 
 const known = new WeakMap<Binding, ValueType | null>()

@@ -10,6 +10,7 @@ import { Lines } from '../../output/lines.ts'
 import { join, type Piece, type Rope, rope } from '../../output/rope.ts'
 import type { Binding } from '../../analysis/scope.ts'
 import { bare, boundNames, directives, type Node } from '../../analysis/syntax.ts'
+import { isArray, typeOf } from '../../analysis/types.ts'
 import { Accessors, writeGet, writeSet } from './accessors.ts'
 import { Coverage } from './coverage.ts'
 import { awaitedIn, converted, isOpaque, mayBeObject, writePeek } from './implicitcode.ts'
@@ -244,6 +245,11 @@ export class CheckerLowering extends GeneratorLowering {
 
   override driven(steps: Rope, node: Node, target: Func | null): Rope {
     return this.#awaited.has(node) ? steps : this.#waits.watched(steps, target)
+  }
+
+  /** Each element of a view may be a shared access. */
+  override isPlainList(value: Node): boolean {
+    return isArray(typeOf(value, this.analysis))
   }
 
   override loop(node: Node, cx: Context, labels: Node[]): Rope {

@@ -152,6 +152,11 @@ export class GeneratorLowering extends CallLowering {
 
   #spreadTexts: ReadonlyMap<Node, string> | null = null
 
+  /** True if a loop over the value runs none of the program's code, and needs no step of its own. */
+  isPlainList(value: Node): boolean {
+    return isList(typeOf(value, this.analysis))
+  }
+
   /** True if the spread value may be a generator that suspends inside. */
   spreadStops(node: Node): boolean {
     const argument = bare(node.argument)

@@ -1,7 +1,6 @@
 /** Loops of a generator with a safepoint, `check`, in each turn. */
 import { join, Rope, rope } from '../../output/rope.ts'
 import { boundNames, type Node, walk } from '../../analysis/syntax.ts'
-import { isList, typeOf } from '../../analysis/types.ts'
 import type { Context } from '../writer/context.ts'
 import type { GeneratorLowering } from '../generator/generator.ts'
 import { notIterableText } from '../writer/enginemessages.ts'
@@ -69,7 +68,7 @@ export function writeForOf(lowering: GeneratorLowering, node: Node, cx: Context,
     if (child.type === 'Identifier' && names.has(child.name)) selfReferring = true
   })
   const disposes = declares && left.kind.includes('using')
-  const simple = isList(typeOf(right, lowering.analysis)) && !lowering.takesApart(left)
+  const simple = lowering.isPlainList(right) && !lowering.takesApart(left)
   if (disposes || selfReferring || simple) return writeLoop(lowering, node, cx, check)
   const frame = cx.frame!
   const source = frame.take()
