@@ -3,7 +3,7 @@ import type { Memory } from './memory.ts'
 import { holdsMemory, isThenable, noteHidden } from '../instrument/foreign.ts'
 import { trust } from '../instrument/intrinsics.ts'
 import { AWAIT, KIND_NAMES, LOAD } from './operations.ts'
-import { isShared, pending, type Refused } from './pending.ts'
+import { isShared, pending, PLAIN_ADVICE, type Refused } from './pending.ts'
 import { refuse, where } from '../instrument/refusal.ts'
 import { attachAtomic } from '../instrument/twins.ts'
 import { isGuarded, plainOf, proxied, stretchBehind, typedArrays, viewProxy } from './views.ts'
@@ -370,8 +370,7 @@ for (const prototype of [
   Object.defineProperty(prototype, custom, { value, configurable: true, writable: true, enumerable: false })
 }
 
-const ADVICE =
-  'Name the module in the check: `{ modules: [...] }`, or move the call into the check file; move the code of a constructor, getter or setter into a method'
+const ADVICE = `Name the module in the check: \`{ modules: [...] }\`, or move the call into the check file. ${PLAIN_ADVICE}`
 
 const TIME = 'pass the time in, or keep it in a counter'
 

@@ -284,6 +284,10 @@ function outside(site: number): never {
   )
 }
 
+/** What to do about code of the check itself that has only its plain form where the language calls it. */
+export const PLAIN_ADVICE =
+  'Code of the check itself cannot stop where the language calls it (a constructor, an iterator, `toString`, `using`, a getter under `++`, `super` or in a pattern): move it into an ordinary method, and call that'
+
 /** "ring.ts:12:5", for messages. */
 export function siteName(site: number): string {
   if (site < 0 || site >= pending.siteLine.length) return 'unknown place'

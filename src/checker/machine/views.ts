@@ -1,6 +1,6 @@
 import { attach } from '../../compiler/runtime.ts'
 import { trust } from '../instrument/intrinsics.ts'
-import { pending } from './pending.ts'
+import { pending, PLAIN_ADVICE } from './pending.ts'
 import { refuse } from '../instrument/refusal.ts'
 
 /**
@@ -147,8 +147,7 @@ function isElement(name: PropertyKey): boolean {
   )
 }
 
-const ADVICE =
-  'Write it in the check, as an access of its own or a method of the view; name the module in the check: `{ modules: [...] }`; move the code of a constructor, getter or setter into a method'
+const ADVICE = `Write it in the check, as an access of its own or a method of the view, or name the module in the check: \`{ modules: [...] }\`. ${PLAIN_ADVICE}`
 
 function refuseElement(view: object, name: PropertyKey, verb: string): never {
   return refuse(
