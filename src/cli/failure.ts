@@ -1,5 +1,5 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { dirname, isAbsolute, resolve } from 'node:path'
 
 /** An error that ends a command: one line for a person, with a hint, and an exit code for a script. */
 export class CommandError extends Error {
@@ -81,7 +81,7 @@ export function fileError(file: string, error: unknown, verb: 'read' | 'written'
   const hints: Readonly<Record<string, [string, string]>> = {
     ENOENT: [
       verb === 'read' ? `no file ${file}` : `${file}: its folder does not exist`,
-      `the path is relative to ${process.cwd()}`,
+      isAbsolute(file) ? 'check the path' : `the path is relative to ${process.cwd()}`,
     ],
     ENOTDIR: [`no file ${file}`, 'a file stands in the place of a folder of the path'],
     EISDIR: [`${file} is a folder`, 'name one file in it'],

@@ -32,7 +32,8 @@ export function runsCommand(): Command {
   const runs = new Command('runs')
     .summary('list durable runs; show, cancel, retry and export them')
     .description('Lists the durable runs of a database, the newest first.')
-    .argument('[nothing]')
+    // A misspelt command arrives here.
+    .argument('[command]')
     .usage('[options] [command]')
     .enablePositionalOptions()
     .addHelpText(

@@ -29,6 +29,10 @@ describe('heddle', () => {
   it('lists its commands, and prints help for each', () => {
     const { stdout, status } = heddle('--help')
     expect(status).toBe(0)
+    // The placeholders of arguments are words for a user.
+    expect(new Set(stdout.match(/<[^>]+>|\[[^\]]+\]/g))).toEqual(
+      new Set(['[options]', '[command]', '<file>', '[args...]', '[paths...]', '[pid]', '[what]', '[shell]']),
+    )
     const commands = [...stdout.matchAll(/^ {2}([a-z]+)/gm)]
       .map(([, name]) => name)
       .filter(name => name !== 'help')
@@ -56,7 +60,7 @@ describe('heddle', () => {
       [
         ['run', '--trace', join(folder, 'none', 'x.pftrace'), program('busy')],
         1,
-        /^heddle run: .*x\.pftrace: its folder does not exist \(.*\)\n$/,
+        /^heddle run: .*x\.pftrace: its folder does not exist \(check the path\)\n$/,
       ],
       [
         ['run', '--trace', folder, program('busy')],
