@@ -36,18 +36,43 @@ function refusal(
 /** Where the text has its first decorator, which no engine runs yet. Null: it has none. */
 export function decoratorIn(source: string, file: string): string | null {
   const { program } = parseSync(file, source, { sourceType: 'unambiguous' } as never)
-  const found = firstOf('Decorator', program as never)
+  const found = firstOf(({ type }) => type === 'Decorator', program as never)
   if (found === null) return null
   const way = 'node --import tsx --import heddle/register'
   const message = `a decorator needs a transpiler: run the program by \`${way}\`, or compile the file first`
   return refusal(source, file, message, found as never).message
 }
 
-function firstOf(type: string, node: Node): Node | null {
-  if (node.type === type) return node
+/** Where the text has its first `using`, if this engine does not know it. Null: it has none. */
+export function usingIn(source: string, file: string): string | null {
+  if (hasUsing) return null
+  const { program } = parseSync(file, source, { sourceType: 'unambiguous' } as never)
+  const found = firstOf(isUsing, program as never)
+  return found === null ? null : usingRefusal(source, file, found).message
+}
+
+const isUsing = ({ type, kind }: Node): boolean => type === 'VariableDeclaration' && kind.endsWith('using')
+
+/** Before Node 24 it is a SyntaxError that names neither the file nor `using`. */
+const hasUsing = ((): boolean => {
+  try {
+    // oxlint-disable-next-line no-new-func
+    return typeof new Function('{ using none = null }') === 'function'
+  } catch (error) {
+    return !(error instanceof SyntaxError)
+  }
+})()
+
+function usingRefusal(source: string, file: string, node: Node): SyntaxError {
+  const instead = 'call close(), unlock() or the like in a `finally` instead, or compile the file first'
+  return refusal(source, file, `\`${node.kind}\` is syntax of Node 24 and later: ${instead}`, node as never)
+}
+
+function firstOf(isWanted: (node: Node) => boolean, node: Node): Node | null {
+  if (isWanted(node)) return node
   for (const value of Object.values(node)) {
     for (const item of Array.isArray(value) ? value : [value]) {
-      const found = typeof item?.type === 'string' ? firstOf(type, item as Node) : null
+      const found = typeof item?.type === 'string' ? firstOf(isWanted, item as Node) : null
       if (found !== null) return found
     }
   }
@@ -137,6 +162,7 @@ class Eraser {
       case 'ExportDefaultDeclaration':
         return this.#erasesExport(node)
       case 'VariableDeclaration':
+        if (!hasUsing && isUsing(node)) throw usingRefusal(this.#source, this.#file, node)
         return node.declare === true && this.#blankStatement(node)
       case 'VariableDeclarator':
         if (node.definite) this.#blankMark(node.id, '!')

@@ -15,7 +15,7 @@ import {
   type SourceMap,
   takeInlineMap,
 } from '../output/sourcemap.ts'
-import { decoratorIn, stripTypes } from './striptypes.ts'
+import { decoratorIn, stripTypes, usingIn } from './striptypes.ts'
 
 export interface Language {
   typescript: boolean
@@ -163,7 +163,11 @@ export function syntaxErrorOf(source: string, file: string): string | null {
   const sourceType = /\.c[jt]s$/.test(file) ? 'commonjs' : 'unambiguous'
   const error = parseSync(file, source, { lang, sourceType } as never).errors.find(isError as never)
   if (error === undefined)
-    return (lang === 'ts' ? typeErrorOf(source, file, sourceType) : null) ?? decoratorIn(source, file)
+    return (
+      (lang === 'ts' ? typeErrorOf(source, file, sourceType) : null) ??
+      decoratorIn(source, file) ??
+      usingIn(source, file)
+    )
   const lines = new Lines(source)
   const { start, end } = error.labels[0] ?? { start: 0, end: 0 }
   const { line, column } = lines.at(start)
