@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { dirname, join, relative, resolve } from 'node:path'
 import { parseSync } from 'oxc-parser'
 import { describe, expect, it } from 'vitest'
+import { headingAnchor } from '../scripts/headinganchor.ts'
 import { foldersImportedBy, layers, sourceFiles } from './sourcelayers.ts'
 
 const root = resolve(import.meta.dirname, '..')
@@ -64,15 +65,6 @@ const rows: ReadonlySet<string> = new Set(
   ),
 )
 
-/** The anchor of a heading, on GitHub and on the site. */
-function anchorOf(heading: string): string {
-  return heading
-    .toLowerCase()
-    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
-    .trim()
-    .replaceAll(/\s/g, '-')
-}
-
 describe('the documentation', () => {
   it.for(pages)('%s has no broken link', page => {
     for (const [, target] of proseOf(page).matchAll(/\]\(([^)\s]+)\)/g)) {
@@ -82,10 +74,24 @@ describe('the documentation', () => {
       expect(existsSync(file), `${page} links to ${target}`).toBe(true)
       if (anchor === undefined || !file.endsWith('.md')) continue
       const headings = [...readFileSync(file, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
-        anchorOf(heading),
+        headingAnchor(heading),
       )
       expect(headings, `${page} links to ${target}`).toContain(anchor)
     }
+  })
+
+  it('links from the pages of the site to its pages alone', () => {
+    const outside = pages
+      .filter(page => page.startsWith('docs/'))
+      .flatMap(page =>
+        [...proseOf(page).matchAll(/\]\(([^)\s#]+)[^)]*\)/g)]
+          .map(([, target]) => target)
+          .filter(target => !/^[a-z]+:/.test(target))
+          .map(target => ({ page, target, file: resolve(root, dirname(page), target) })),
+      )
+      .filter(({ file }) => !file.startsWith(join(root, 'docs')))
+      .map(({ page, target }) => `${page}: ${target}`)
+    expect(outside).toEqual([])
   })
 
   it('names no file or folder that does not exist', () => {

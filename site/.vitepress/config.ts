@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitepress'
+import { headingAnchor } from '../../scripts/headinganchor.ts'
 
 /** The documentation as a site: the pages are those of docs/, the reference is written by scripts/api.ts. */
 export default defineConfig({
@@ -9,6 +10,7 @@ export default defineConfig({
   cacheDir: '.cache',
   cleanUrls: true,
   lastUpdated: false,
+  markdown: { anchor: { slugify: headingAnchor } },
   // The search index is one file of all pages.
   vite: { build: { chunkSizeWarningLimit: 2000 } },
   // Chapters name files of the repository beside them.
