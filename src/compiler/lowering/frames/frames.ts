@@ -235,7 +235,8 @@ export class FramesLowering extends StripLowering {
   readonly #early = new Map<Node, string>()
 
   override twin(func: Func, outer: Context, head: string): Rope {
-    return this.separately(() => super.twin(func, outer, head))
+    const cx = func.movable ? withOwnArguments(func, outer) : outer
+    return this.separately(() => super.twin(func, cx, head))
   }
 
   override node(node: Node, cx: Context): Rope {
