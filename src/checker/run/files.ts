@@ -36,12 +36,14 @@ export function findCheckFiles(paths: readonly string[]): string[] {
 }
 
 /**
- * A check with a name of its own, which is the same in each process and thread. Its position in the list of its
- * file is not: that list has the checks of imported check files, unless these were loaded before.
+ * A check with a name of its own, which is the same in each process and thread. Its position in the list of
+ * its file is not: that list has the checks of imported check files, unless these were loaded before.
  */
 export type LoadedCheck = AnyDeclaredCheck & { readonly id: string }
 
-/** Loads a check file, instrumented, and returns the checks that it declares. Throws when there are none. */
+/**
+ * Loads a check file, instrumented, and returns the checks that it declares. Throws when there are none.
+ */
 export async function loadChecks(file: string): Promise<LoadedCheck[]> {
   instrumentChecks()
   // Another check file has imported this one, and its checks are among those of that file.
@@ -71,7 +73,9 @@ export function checkUrls(file: string, { modules = [] }: Pick<CheckOptions, 'mo
   return lists.map(list => checkedUrl(href, list))
 }
 
-/** The message of an error that Node or the compiler found in a text, and the place if only Node's stack has it. */
+/**
+ * The message of an error that Node or the compiler found in a text, and the place if only the stack has it.
+ */
 function syntaxError(error: SyntaxError): string {
   const { code } = error as NodeJS.ErrnoException
   const [, file, line] = /^(?:file:\/\/)?(\/.*?)(?:\?.*)?:(\d+)\n/.exec(error.stack ?? '') ?? []

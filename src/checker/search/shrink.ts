@@ -19,7 +19,7 @@ export function shrink(
   executionsMax: number,
   alive: () => void = () => undefined,
 ): Failure {
-  // A livelock of more steps than an execution may have was found by running on: no shorter schedule shows it.
+  // A livelock of more steps than an execution may have was found by going on: no shorter schedule shows it.
   const { steps = STEPS_MAX } = search.options
   if (executionsMax === 0 || failure.schedule.threads.length > steps) return failure
   return search.withGuards(() => {
