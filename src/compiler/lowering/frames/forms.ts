@@ -40,7 +40,7 @@ export function writeUnwinding(lowering: FramesLowering, plan: Plan, outer: Cont
 }
 
 /** The context of the body: its variables have the names of the plan. */
-function contextOf({ names }: FramesLowering, { func, variables, single }: Plan, outer: Context): Context {
+function contextOf({ names }: FramesLowering, { func, variables, shared }: Plan, outer: Context): Context {
   const available = func.self === null ? outer.available : outer.available.with(func)
   const readsCaptures = func.isArrow && outer.readsCaptures
   const renamed = new Map<Binding | 'arguments' | 'target', string>(outer.renamed)
@@ -48,7 +48,7 @@ function contextOf({ names }: FramesLowering, { func, variables, single }: Plan,
     const text = box === null ? name : `${name}.v`
     if (text !== binding.name) renamed.set(binding, text)
   }
-  const renames = !single && !isLexical(func)
+  const renames = !shared && !isLexical(func)
   if (renames && func.usesArguments) renamed.set('arguments', `${names.short}args`)
   if (renames && func.usesTarget) renamed.set('target', `${names.short}target`)
   return {
@@ -75,7 +75,8 @@ function writeTwo(lowering: FramesLowering, { plan, cx, patterns, isDirective }:
   const always: string[] = []
   const captured: string[] = []
   // An arrow has those of the function around it, which it captures.
-  const isOwn = !isLexical(func)
+  const lexical = plan.shared || isLexical(func)
+  const isOwn = !lexical
   if (isOwn && cx.renamed?.has('arguments')) {
     always.push(`${prefix}args`)
     captured.push(`${prefix}args=arguments`)
@@ -102,29 +103,45 @@ function writeTwo(lowering: FramesLowering, { plan, cx, patterns, isDirective }:
     if (self !== null) always.push(self)
     if (func.isArrow) Object.assign(outside, { readsCaptures: true, captureOwner: func.host })
   }
-  const first = lowering.statements(func, cx, false, slots)
+  const functions = plan.shared ? writeDeclared(lowering, plan, cx) : null
+  const inside = functions?.inside ?? cx
+  const isSkipped = (statement: Node): boolean =>
+    isDirective(statement) || (plan.shared && isFunction(statement))
+  const first = lowering.statements(func, inside, false, slots)
   first.always.push(...always)
-  const text = first.body(node.body, isDirective)
+  const text = first.body(node.body, isSkipped)
   const parameters = new Set(namedParameters(node))
   const variables = slotVariables(plan)
   const own = variables.filter(name => !parameters.has(name)).map(name => opened(lowering, plan, name))
   const temporaries = temporariesOf(first)
-  const set = writeParameters(lowering, first, patterns, cx, false)
+  const set = rope`${writeParameters(lowering, first, patterns, inside, plan.shared)}${functions?.text ?? ''}`
   const count = first.counts ? [`${prefix}n=0`] : []
   const boxed = plan.movable ? boxedParameters(plan) : ''
   const resumable = first.resumePoints > 0
   const position = resumable ? [`${prefix}p`, ...(first.isCompact ? [] : [`${prefix}v`])] : []
-  const declares = [...own, ...temporaries, ...position, ...blockVariables(first), ...captured, ...count]
+  const declares = [
+    ...(plan.shared ? sharedVariables(lowering, plan) : []),
+    ...own,
+    ...temporaries,
+    ...position,
+    ...blockVariables(first),
+    ...captured,
+    ...count,
+  ]
   const start = `${takePermission(lowering, func, declares)}${clearing}${boxed}`
   if (!resumable) return rope`${start}${set}${text}`
   const save = lowering.names.runtime('save')
   lowering.names.runtime('take')
-  const second = lowering.statements(func, { ...outside, building: buildingOf(lowering, func) }, true, slots)
+  const second = lowering.statements(
+    func,
+    { ...(functions?.inside ?? outside), building: buildingOf(lowering, func) },
+    true,
+    slots,
+  )
   second.always.push(...always)
-  const going = second.body(node.body, isDirective)
+  const going = second.body(node.body, isSkipped)
   const locals = [...new Set([...variables, ...temporaries, ...always])]
   const restored = restoring(locals, slots, prefix)
-  const lexical = isLexical(func)
   const self = lexical ? 'void 0' : 'this'
   const name = func.name === '(anonymous)' || func.name === '[computed]' ? '' : func.name
   const isWord = /^[a-z_$][\w$]*$/i.test(name)
@@ -144,6 +161,18 @@ function writeTwo(lowering: FramesLowering, { plan, cx, patterns, isDirective }:
     ? rope`{${key}:(${prefix}p,${prefix}v)=>{${inner}}}${access}`
     : rope`{${key}(${prefix}p,${prefix}v){${inner}}}${access}`
   return rope`${start}${set}${prefix}o:{${text}${returns(node) ? '' : 'return;'}}return ${exitText(lowering, func, rope`${save}(${self},${prefix}p,${first.savedText},${again})`)};`
+}
+
+/** The functions that the body declares, which stand once for both forms, and the context that knows them. */
+function writeDeclared(
+  lowering: FramesLowering,
+  { func }: Plan,
+  cx: Context,
+): { inside: Context; text: Rope } {
+  const statements: Node[] = func.node.body.body
+  const inside: Context = { ...cx, available: lowering.availableIn(statements, cx) }
+  const { functions, marks } = writeFunctions(lowering, statements, inside)
+  return { inside, text: rope`${marks}${functions}` }
 }
 
 /** A variable of a movable function as it is declared: a box from the start, if closures share it. */

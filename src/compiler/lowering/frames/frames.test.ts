@@ -67,6 +67,70 @@ describe('a function that unwinds', () => {
     expect(preemptEverywhere(without, [2_000]).value).toBe(2_000)
   })
 
+  test('shares its variables with the functions that it declares, in both of its forms', () => {
+    const source = `'use task'
+       let outer = 100
+       const brief = i => (i < 0 ? brief(i + 1) : 1)
+       export function shared(n, { step = 1, ...rest } = {}) {
+         let sum = 0, turns = 0
+         var late = typeof after
+         const seen = []
+         for (let i = 0; i < n; i++) {
+           add(brief(i) * step)
+           let outer = i
+           for (let j = 0; j < 3; j++) { if (j === 1) continue; turns += brief(j); outer += j }
+           switch (outer % 3) { case 0: n = shrink(n); break; default: seen.push(outer) }
+         }
+         try { for (let i = 0; i < 5; i++) { add(brief(i)); if (i === 3) throw new Error(String(both())) } }
+         catch (error) { seen.push(error.message) }
+         function add(by) { sum += by; return both() }
+         function shrink(to) { rest.shrunk = (rest.shrunk ?? 0) + 1; return to - 1 }
+         function both() { return sum + ':' + n + ':' + outer }
+         function after() { return late }
+         return [sum, turns, n, late, after(), both(), rest, seen.join()]
+       }
+       export function self(n) {
+         const o = { base: 7, run(n) {
+           let total = 0
+           for (let i = 0; i < n; i++) { total += brief(i) + this.base; bump() }
+           function bump() { total++ }
+           return total
+         } }
+         return o.run(n)
+       }
+       export function early(n) {
+         for (let i = 0; i < n; i++) brief(i)
+         try { return read() } catch (error) { return error.name }
+         const value = 1
+         function read() { return value }
+       }
+       export function counters(n) {
+         const all = [1, 2, 3].map(from => count(from))
+         function count(from) {
+           let at = from
+           for (let i = 0; i < n; i++) { at += brief(i); step() }
+           function step() { at += from }
+           return at
+         }
+         return all.join()
+       }`
+    const compiled = load(source, { lowering: 'frames' })
+    const plain = evaluateModule(source, 'plain.js', {}) as typeof compiled
+    const shrinks = (): unknown[] => [40, { step: 2, x: 1 }]
+    for (const [name, args] of [
+      ['shared', shrinks],
+      ['self', () => [40]],
+      ['early', () => [40]],
+      ['counters', () => [40]],
+    ] as const) {
+      const expected = plain[name]!(...args())
+      expect(compiled[name]!(...args()), name).toEqual(expected)
+      const { value, preemptions } = preemptEverywhere(compiled[name]!, args())
+      expect(value, name).toEqual(expected)
+      expect(preemptions, name).toBeGreaterThan(3)
+    }
+  })
+
   test('is preempted in getters and setters that loop', () => {
     const { read, write } = load(
       `'use task'

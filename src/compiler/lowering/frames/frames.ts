@@ -356,7 +356,7 @@ export class FramesLowering extends StripLowering {
     let found = this.#calledParameters.get(func)
     if (found === undefined) {
       const plan = func.twin ? this.#planOf(func) : 'it has no other form'
-      found = typeof plan === 'string' || plan.single ? null : calledParameterOf(func, this.analysis)
+      found = typeof plan === 'string' || plan.shared ? null : calledParameterOf(func, this.analysis)
       this.#calledParameters.set(func, found)
     }
     return found

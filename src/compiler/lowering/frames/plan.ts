@@ -47,6 +47,8 @@ export interface Plan {
    * beginning.
    */
   readonly single: boolean
+  /** True if the form, or both, are inside the variables that closures share: the storage `entry`. */
+  readonly shared: boolean
   /**
    * True if its frames can move: its second form stands outside of it, and variables that closures share are
    * boxes.
@@ -88,6 +90,9 @@ export function planOf(func: Func, questions: Questions): Plan | string {
 /** Functions inside that have more text than this are not written twice. */
 const innerSizeMost = 300
 
+/** A body with more text than this, without the functions that it declares, is not written twice. */
+const sharedSizeMost = 8000
+
 class Planner {
   readonly #func: Func
   readonly #questions: Questions
@@ -108,9 +113,10 @@ class Planner {
     this.#reason ??= reasonAgainst(func, this.#stopping, this.#questions.analysis)
     if (this.#reason !== null) return this.#reason
     const { movable } = this.#questions
-    const single =
+    const shared =
       !movable &&
       (this.#makes || (func.usesSuper && !isLexical(func)) || (func.inner.length > 0 && !this.#canBeTwo()))
+    const single = shared && !this.#onlyDeclares()
     const declared = new Map<Node, Variable[]>()
     const variables = new Map<Binding, Variable>()
     const taken = this.#outerNames()
@@ -120,7 +126,7 @@ class Planner {
     for (const [owner, scope] of scopes) {
       if (!this.#isWritten(owner)) continue
       for (const binding of scope.bindings.values()) {
-        const variable = this.#variable(binding, owner, single, taken)
+        const variable = this.#variable(binding, owner, shared, taken)
         if (variable === null) continue
         variables.set(binding, variable)
         const list = declared.get(owner)
@@ -134,6 +140,7 @@ class Planner {
       stopping: this.#stopping,
       resumePoints: this.#places,
       single,
+      shared,
       movable,
       variables,
       declared,
@@ -164,6 +171,25 @@ class Planner {
       }
     }
     return true
+  }
+
+  /**
+   * True if a function with loops makes no closures but the functions that its body declares, which are
+   * written once for both forms. Then its first form is no closure: an engine may drop the machine code of
+   * closures when none of them is left.
+   */
+  #onlyDeclares(): boolean {
+    const func = this.#func
+    const { body } = func.node
+    if (this.#makes || func.usesSuper || func.usesArguments || func.usesTarget) return false
+    if (func.kind === 'constructor') return false
+    if (this.#loops.length === 0 || body.type !== 'BlockStatement') return false
+    let size = body.end - body.start
+    for (const { node } of func.inner) {
+      if (node.type !== 'FunctionDeclaration' || !body.body.includes(node)) return false
+      size -= node.end - node.start
+    }
+    return size <= sharedSizeMost
   }
 
   /** Records the nodes that can suspend; true if this node can. */
@@ -231,7 +257,7 @@ class Planner {
     return taken
   }
 
-  #variable(binding: Binding, owner: Node, single: boolean, taken: Set<string>): Variable | null {
+  #variable(binding: Binding, owner: Node, shared: boolean, taken: Set<string>): Variable | null {
     const func = this.#func
     const { kind } = binding
     if (kind === 'self' || kind === 'import' || binding.name === 'this') return null
@@ -243,9 +269,9 @@ class Planner {
     if (kind === 'function' && !top && written) this.#reason ??= 'a function in a block is assigned'
     const early = this.#isEarly(binding, owner, captured)
     let storage: Variable['storage'] = 'slot'
-    if (single && top && (kind === 'parameter' || kind === 'function')) storage = 'entry'
+    if (shared && top && (kind === 'parameter' || kind === 'function')) storage = 'entry'
     else if (captured && inLoop) storage = 'block'
-    else if (captured && single) storage = 'entry'
+    else if (captured && shared) storage = 'entry'
     const { movable } = this.#questions
     const changes = movable ? captured && needsBox(binding) : storage === 'block' && written
     let { name } = binding
