@@ -48,3 +48,40 @@ export const looksTooEarly: MakeSide = (completions, { i32, head }) => ({
     return true
   },
 })
+
+/** The interruption that recovery makes on the booting thread, or a broken one. */
+type Interrupt = (completions: Completions, words: { i32: Int32Array; asleep: number }) => void
+
+/**
+ * A CPU ends a job, and may die at any step of that. The booting thread sleeps until the job is there, or until
+ * the recovery of the dead CPU wakes it.
+ */
+export function dieWhileItEnds(
+  interrupt: Interrupt = completions => completions.interrupt(),
+): Program & { recover: () => void } {
+  const plan = new ArenaPlan()
+  const region = plan.reserve('completions', COMPLETIONS_WORDS)
+  const jobs = plan.reserve('jobs', Job.words)
+  const recovered = plan.reserve('recovered', 1).start
+  const { i32 } = Arena.create(plan)
+  const [cpu, booting, recovering] = [0, 1, 2].map(() => new Completions(i32, region))
+  const asleep = region.start + LINE_WORDS
+  return {
+    threads: {
+      CPU: () => cpu.push(jobs.start),
+      booting: () => {
+        // It recovers itself: it does not sleep when that is over, and the job was found by its outcome.
+        if (booting.fallAsleep(false) && Atomics.load(i32, recovered) === 0) Atomics.wait(i32, asleep, 1)
+      },
+    },
+    recover: () => {
+      Atomics.store(i32, recovered, 1)
+      interrupt(recovering, { i32, asleep })
+    },
+  }
+}
+
+/** Notifies only if no other thread has said that the booting thread is awake. */
+export const trustsTheWord: Interrupt = (_, { i32, asleep }) => {
+  if (Atomics.exchange(i32, asleep, 0) !== 0) Atomics.notify(i32, asleep)
+}

@@ -1,5 +1,5 @@
 import { check } from '../../checker/check.ts'
-import { endAgainstSleep } from '../../../testing/kernel/completionprograms.ts'
+import { dieWhileItEnds, endAgainstSleep } from '../../../testing/kernel/completionprograms.ts'
 
 check('the booting thread falls asleep while two jobs end: it is woken', {}, () =>
   endAgainstSleep(false, false),
@@ -9,4 +9,9 @@ check('it falls asleep while jobs end in quick succession: it is woken', {}, () 
 )
 check('it dozes while jobs end in quick succession: it is woken, or its doze ends', {}, () =>
   endAgainstSleep(true, true),
+)
+check(
+  'a CPU dies while it ends a job and wakes the booting thread: that thread does not sleep on',
+  { crashes: { max: 1, threads: ['CPU'] } },
+  () => dieWhileItEnds(),
 )

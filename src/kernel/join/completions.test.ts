@@ -1,12 +1,22 @@
 import { expect, test } from 'vitest'
 import { Arena, ArenaPlan } from '../../arena/memory/arena.ts'
 import { found } from '../../checker/check.ts'
-import { endAgainstSleep, looksTooEarly } from '../../../testing/kernel/completionprograms.ts'
+import {
+  dieWhileItEnds,
+  endAgainstSleep,
+  looksTooEarly,
+  trustsTheWord,
+} from '../../../testing/kernel/completionprograms.ts'
 import { Completions, COMPLETIONS_WORDS } from './completions.ts'
 import { Job } from '../spawn/job.ts'
 
 test('a booting thread that looks at the list before it says that it sleeps forgets a job', () => {
   expect(found(() => endAgainstSleep(false, false, looksTooEarly))).toMatch('does not sleep on')
+})
+
+test('a recovery that trusts the word of a CPU which died before its notify leaves the booting thread asleep', () => {
+  const crashes = { max: 1, threads: ['CPU'] }
+  expect(found(() => dieWhileItEnds(trustsTheWord), { crashes })).toMatch('asleep')
 })
 
 /** A list, and a function that ends the next of many jobs. */

@@ -133,9 +133,10 @@ export class Completions {
     return !this.isEmpty && Atomics.load(this.i32, this.asleep) === SLEEPS
   }
 
-  /** Ends a wait, on the booting thread itself. */
+  /** Ends a wait, on the booting thread itself. A CPU may have died at (B), before its notify. */
   interrupt(): void {
     const { i32, asleep } = this
-    if (Atomics.exchange(i32, asleep, AWAKE) !== AWAKE) Atomics.notify(i32, asleep)
+    Atomics.store(i32, asleep, AWAKE)
+    Atomics.notify(i32, asleep)
   }
 }
