@@ -292,7 +292,7 @@ test.each(calls.filter(([name]) => !takesOthers.has(name)))(
     for (const wrong of [5, 'x', ['x'], true]) {
       const error = await refusal(call, wrong)
       expect(error?.message, JSON.stringify(wrong)).toMatch(
-        /not an object|must be an object|: give a function and/,
+        /not an object|must be an object|not a function; give a function and/,
       )
     }
   },
