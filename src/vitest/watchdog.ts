@@ -118,7 +118,9 @@ async function runningIn(session: Session, { callFrames }: Paused): Promise<[num
       'Debugger.evaluateOnCallFrame',
       { callFrameId, expression, silent: true },
       (error, answer) => {
-        if (error === null) running = JSON.parse(answer.result.value as string) as [number, number] | null
+        // An execution that ends while it is asked has no value.
+        const value: unknown = error === null ? answer.result.value : undefined
+        if (typeof value === 'string') running = JSON.parse(value) as [number, number] | null
         done()
       },
     ),

@@ -53,8 +53,8 @@ export const looksTooEarly: MakeSide = (completions, { i32, head }) => ({
 type Interrupt = (completions: Completions, words: { i32: Int32Array; asleep: number }) => void
 
 /**
- * A CPU ends a job, and may die at any step of that. The booting thread sleeps until the job is there, or until
- * the recovery of the dead CPU wakes it.
+ * A CPU ends a job, and may die at any step of that. The booting thread sleeps until the job is there, or
+ * until the recovery of the dead CPU wakes it.
  */
 export function dieWhileItEnds(
   interrupt: Interrupt = completions => completions.interrupt(),

@@ -10,8 +10,8 @@ let lastTask = -1
 
 /**
  * Reports how far the run is: any value that JSON can write. `run.status()` and `heddle runs` show the last
- * one that was sent: at most one in 200 ms, and calls between are dropped. Cheap enough for a loop: most calls
- * only read the clock. Outside of a task the call does nothing.
+ * one that was sent: at most one in 200 ms, and calls between are dropped. Cheap enough for a loop: most
+ * calls only read the clock. Outside of a task the call does nothing.
  */
 export function progress(value: unknown): void {
   const on = here.cpu

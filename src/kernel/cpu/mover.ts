@@ -235,8 +235,8 @@ export class TaskMover {
   }
 
   /**
-   * (F) Reads the state of a packed task into a new CPU task. Throws, and has changed nothing, if its code has
-   * changed, or if the image is none.
+   * (F) Reads the state of a packed task into a new CPU task. Throws, and has changed nothing, if its code
+   * has changed, or if the image is none.
    */
   read(run: CpuTask): void {
     const { view } = this.on

@@ -84,8 +84,8 @@ export function imageOf(run: CpuTask): TaskImage {
 }
 
 /**
- * Fills a new CPU task from the decoded value. An image may come from anywhere: if this throws, the task is as
- * it was.
+ * Fills a new CPU task from the decoded value. An image may come from anywhere: if this throws, the task is
+ * as it was.
  */
 export function restoreTask(run: CpuTask, image: unknown): void {
   if (!isTaskImage(image)) throw new ImageError('the image holds no state of a task')
