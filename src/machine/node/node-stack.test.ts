@@ -96,3 +96,22 @@ test('threads that another session keeps stopped can be terminated, many at a ti
     )
   }
 })
+
+test('threads that end, or are terminated, while their stacks are requested harm no session', async () => {
+  for (let round = 0; round < 3; round++) {
+    await Promise.all(
+      Array.from({ length: 10 }, async (_, n) => {
+        const { worker, words } = makeThread()
+        const gone = once(worker, 'exit')
+        await nextTurn(words)
+        const asked = stackOfThread(worker, 60_000)
+        for (let turn = 0; turn < n; turn++) await new Promise(resolve => setImmediate(resolve))
+        // The program ends its threads itself: no session is awaited.
+        if (n % 2 === 0) void worker.terminate()
+        else Atomics.store(words, 1, 1)
+        await asked
+        await gone
+      }),
+    )
+  }
+})

@@ -115,13 +115,14 @@ async function resumeThread(worker: Worker): Promise<void> {
   if (inspector.url() !== undefined) return
   const session = new inspector.Session()
   session.connect()
+  const over = new AbortController()
   const detach = (): void => {
-    worker.off('exit', detach)
+    over.abort()
     session.post('NodeWorker.disable', () => session.disconnect())
   }
   if (worker.threadId < 0) return detach()
   worker.once('exit', detach)
-  onAttached(session, worker, (send, hear) => {
+  onAttached(session, worker, over.signal, (send, hear) => {
     hear(({ method }) => {
       if (method === 'Debugger.paused') send('Debugger.resume')
     })
@@ -190,26 +191,29 @@ function stop(
   stopped: (frames: readonly CallFrame[] | null) => void,
   ended: () => void,
 ): void {
-  const gone = (): void => {
+  const over = new AbortController()
+  const end = (): void => {
     worker.off('exit', gone)
-    stopped(null)
+    over.abort()
     ended()
+  }
+  const gone = (): void => {
+    stopped(null)
+    end()
   }
   // A thread that has ended has no number, and sends no events.
   if (worker.threadId < 0) return gone()
   worker.once('exit', gone)
-  onAttached(session, worker, (send, hear) => {
+  onAttached(session, worker, over.signal, (send, hear) => {
     let last = 0
     hear(({ id, method, params: event }) => {
       if (method === 'Debugger.scriptParsed') {
         scripts.set(event!.scriptId!, { url: event!.url ?? '', sourceMapURL: event!.sourceMapURL ?? '' })
       }
-      if (id !== undefined && id === last) {
-        worker.off('exit', gone)
-        ended()
-      }
+      if (id !== undefined && id === last) return end()
       if (method !== 'Debugger.paused') return
-      last = release(send)
+      // (C) One message, which resumes the thread too: it may end as soon as it runs.
+      last = send('Debugger.disable')
       stopped(event?.callFrames ?? [])
     })
     send('Debugger.enable')
@@ -217,19 +221,15 @@ function stop(
   })
 }
 
-/** (C) Returns the number of the request whose answer says that the thread runs, and pauses no more. */
-function release(send: (method: string) => number): number {
-  send('Debugger.resume')
-  return send('Debugger.disable')
-}
-
 /**
  * Attaches the session to the thread. `attached` receives one function that sends a method to the thread and
- * returns its number, and one that subscribes to the thread's messages.
+ * returns its number, and one that subscribes to the thread's messages. Nothing is called after `over`: the
+ * session may have no connection then.
  */
 function onAttached(
   session: import('node:inspector').Session,
   { threadId }: Worker,
+  over: AbortSignal,
   attached: (send: (method: string) => number, hear: (listener: (message: Message) => void) => void) => void,
 ): void {
   session.on('NodeWorker.attachedToWorker', ({ params }) => {
@@ -245,10 +245,14 @@ function onAttached(
     const hear = (listener: (message: Message) => void): void => {
       session.on('NodeWorker.receivedMessageFromWorker', received => {
         if (received.params.sessionId !== sessionId) return
-        queueMicrotask(() => listener(JSON.parse(received.params.message) as Message))
+        queueMicrotask(() => {
+          if (!over.aborted) listener(JSON.parse(received.params.message) as Message)
+        })
       })
     }
-    queueMicrotask(() => attached(send, hear)) // (D)
+    queueMicrotask(() => {
+      if (!over.aborted) attached(send, hear) // (D)
+    })
   })
   session.post('NodeWorker.enable', { waitForDebuggerOnStart: false })
 }
