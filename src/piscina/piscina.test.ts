@@ -28,6 +28,18 @@ function release(held: Int32Array): void {
 }
 
 describe('tasks:', () => {
+  test('those that wait for a worker run, also if its thread is terminated while it starts', async () => {
+    const p = pool({ minThreads: 0 })
+    for (let times = 0; times < 3; times++) {
+      const runs = [1, 2, 3].map(n => p.run(n))
+      await until(() => p.threads.length > 0)
+      await p.threads[0]!.terminate()
+      expect(await Promise.all(runs)).toEqual([2, 4, 6])
+      // The next one starts again.
+      await p.threads[0]?.terminate()
+    }
+  })
+
   test('the default export, a named one, an async one, and errors', async () => {
     const p = pool()
     expect(await p.run(21)).toBe(42)

@@ -27,6 +27,8 @@ interface PoolListener {
   readonly asyncId: number
 }
 
+const ENDED_STARTS_MOST = 5
+
 /**
  * The tasks and the workers of a `Piscina`. A worker is a CPU of a kernel. A task waits in the queue, on this
  * thread, until the load balancer gives it a worker with room, and is then a task of the kernel.
@@ -55,6 +57,8 @@ export class ThreadPool {
   private isDestroying = false
   /** A worker died before it took a task. A replacement would die too, so none is started. */
   private startsFail = false
+  /** Threads that ended while they started, since a worker was ready. */
+  private endedStarts = 0
   private flushWaiters: (() => void)[] = []
 
   constructor(listener: PoolListener, options: PoolOptions) {
@@ -412,6 +416,7 @@ export class ThreadPool {
     const worker = this.workerOn(cpu)
     if (worker === undefined || worker.isReady) return
     worker.isReady = true
+    this.endedStarts = 0
     this.tellCreated(worker)
     this.available(worker)
   }
@@ -426,13 +431,23 @@ export class ThreadPool {
     }
     const had = worker.tasks.size
     const failure = error ?? exitError(exitCode)
-    if (!worker.isReady) this.startsFail = true
+    if (!worker.isReady) this.startsFail ||= this.failsAgain(reason)
     this.forget(worker)
     if (this.startsFail) this.failAll(worker, failure)
     else this.ensureMinimum()
     this.addForWaiting()
     if (had === 0 && (reason === 'uncaught error' || reason === 'out of memory'))
       this.listener.emit('error', failure)
+  }
+
+  /**
+   * Whether the next worker would die before it takes a task too. A program may terminate a thread that is
+   * just starting, which looks like an exit of its module: only many of those in a row count.
+   */
+  private failsAgain(reason: KernelEvents['death']['reason']): boolean {
+    return (
+      reason === 'uncaught error' || reason === 'out of memory' || ++this.endedStarts >= ENDED_STARTS_MOST
+    )
   }
 
   /** Starts a worker for tasks that wait for the one that is gone. */
